@@ -128,7 +128,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/features/snapshots/member_eggs.py",
         "rappd/features/eggs/received.py",
         "rappd/features/eggs/packing.py",
-        "rappd/features/eggs/packed_eggs.py",
         "rappd/features/eggs/transfer.py",
         "rappd/features/sessions/packing.py",
         "rappd/features/eggs/waiting.py",

@@ -12,11 +12,11 @@ from rappd.cli.home_client import HomeClient
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home, machine_name
 from rappd.errors import NotRunningError
-from rappd.features.eggs.cli_options import verbs_here
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.contents import PeerBlock
     from neighborhoods.snapshot.member_transport import MemberTransport
+    from rappd.features.eggs.home_eggs import HomeEggs
     from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
     from rappd.features.snapshots.members import NeighborhoodMembers
 
@@ -27,7 +27,7 @@ def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
     from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
-    eggs = verbs_here(writes=writes)
+    eggs = _eggs_here(writes=writes)
     settings = Settings.load(home)
     try:
         said = ControlClient(home).get("/operator/status")  # it may have been started with another name
@@ -41,6 +41,22 @@ def snapshots_here(*, writes: bool = True) -> NeighborhoodSnapshots:
         url=f"http://127.0.0.1:{said.get('port') or settings.text('port')}",
         model=settings.text("provider.model"),
         is_running=bool(said),
+    )
+
+
+def _eggs_here(*, writes: bool = True) -> HomeEggs:
+    """This home's eggs. Without ``writes`` not even a key is made."""
+    from envelopes.identity.keys import IdentityKey
+    from rappd.features.eggs.home_eggs import HomeEggs
+    from rappd.settings.load import Settings, host_workspace
+
+    home = Home.here()
+    if writes:
+        home.create()
+    settings = Settings.load(home)
+    key = home.identity() if writes or home.has_identity() else IdentityKey.generate()
+    return HomeEggs(
+        home, host_workspace(home, settings), key, machine=machine_name(home, settings.text("name"))
     )
 
 

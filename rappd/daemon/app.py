@@ -32,8 +32,9 @@ from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.calls.operations import CallOperations
-from rappd.features.eggs.home_eggs import EggOperations
-from rappd.features.eggs.running_twins import DaemonEggOperations
+from rappd.features.eggs.home_eggs import HomeEggs
+from rappd.features.eggs.host_api import EggHostApi
+from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.transfer import EggTransferOperations
 from rappd.features.estate.operations import EstateOperations
 from rappd.features.fleet.operations import FleetOperations
@@ -182,8 +183,15 @@ class Daemon:
             serves=self.serves,
         )
         conversations = RestoredConversations(store, home.database, asyncio.get_running_loop())
-        verbs = EggOperations(home, workspace, identity, machine=self.name, conversations=conversations)
-        self.eggs = DaemonEggOperations(verbs, self.tenants, store, self._look_at_host)
+        home_eggs = HomeEggs(home, workspace, identity, machine=self.name, conversations=conversations)
+        self.eggs = EggOperations(
+            home_eggs,
+            self.tenants,
+            store,
+            self.dispatcher,
+            self._look_at_host,
+            lambda order, peer: self.egg_transfer.pack_for(order, peer),
+        )
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,
@@ -197,15 +205,23 @@ class Daemon:
         )
         self.anchoring = Anchoring(home.database, identity, store, on_mismatch=self._records_missing)
         self.memberships = Memberships(home.root)
-        estate = EstateOperations(
+        self.estate = EstateOperations(
             home,
             workspace,
+            self.eggs,
+            lambda key, **how: self.places.pack(key, **how),
             machine=self.name,
             github=settings.text("estate.github"),
             private_pointer=settings.text("estate.private"),
         )
         self.places = PlaceOperations(
-            home, workspace, verbs, estate, self.memberships, identity=lambda: identity, machine=self.name
+            home,
+            workspace,
+            home_eggs,
+            self.estate,
+            self.memberships,
+            identity=lambda: identity,
+            machine=self.name,
         )
         self.federation = FederationService(
             LocalNode(home, settings, identity, self.name),
@@ -226,7 +242,7 @@ class Daemon:
         snapshots = NeighborhoodSnapshots(
             home,
             workspace,
-            verbs,
+            home_eggs,
             machine=self.name,
             url=f"http://127.0.0.1:{self.port}",
             model=settings.text("provider.model"),
@@ -285,7 +301,7 @@ class Daemon:
             self.tenants,
             self.twins,
             twin_api,
-            self.eggs,
+            EggHostApi(self.eggs, self.tenants),
             NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show, self.places.listing),
             self.fleet,
         )
@@ -347,7 +363,7 @@ class Daemon:
             return
         self.spawn(in_file_pool(partial(startup.report_links, self.home.root, self.host.workspace)))
         await asyncio.to_thread(
-            startup.recover, self.home.root, self.host.workspace, self.eggs.verbs, machine=self.name
+            startup.recover, self.home.root, self.host.workspace, self.eggs.home_eggs, machine=self.name
         )
         await self.notices.load()
         await self.federation.load_peers()
@@ -371,7 +387,7 @@ class Daemon:
         if self.mode == "read":
             await self.federation.peer_store.load()
         else:
-            await asyncio.to_thread(self.eggs.verbs.importer.recover)
+            await asyncio.to_thread(self.eggs.home_eggs.importer.recover)
             await self.federation.load_peers()
             await startup.recover_twins(self.twins.lifecycle)
         await self.tenants.recall()

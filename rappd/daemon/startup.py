@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agents.storage.atomic_write import write_atomically
 from envelopes.errors import ReportableError
-from rappd.features.eggs.home_eggs import EggOperations
+from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.tenants.tenants import Tenants
 from rappd.version import __version__
 from twins.lifecycle.lifecycle import Lifecycle
@@ -42,11 +42,11 @@ def record_upgrade(home: Path, host: Workspace, *, machine: str, lay_egg: Callab
     write_atomically(seen, f"{__version__}\n".encode())
 
 
-def recover(home: Path, host: Workspace, eggs: EggOperations, *, machine: str) -> None:
+def recover(home: Path, host: Workspace, eggs: HomeEggs, *, machine: str) -> None:
     """Finishes interrupted installs, records an upgrade and delivers waiting conversations. Blocks on the disk."""
     eggs.importer.recover()
     try:
-        record_upgrade(home, host, machine=machine, lay_egg=eggs.lay_egg_before_bond)
+        record_upgrade(home, host, machine=machine, lay_egg=eggs.packing.lay_before_bond)
     except ReportableError as problem:  # a damaged rappid.json must not keep the owner out
         log.error("%s %s", problem, problem.do)
     try:  # before the first turn: else it would stand beside what was said elsewhere

@@ -12,7 +12,11 @@ from rappd.features.calls.operations import CallOperations
 from rappd.features.cartridges.operations import CartridgeOperations
 from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.devices.operations import DeviceOperations
-from rappd.features.eggs.operations import OwnersEggs
+from rappd.features.eggs.home_eggs import HomeEggs
+from rappd.features.eggs.operations import EggOperations
+from rappd.features.eggs.packing import EggPacking
+from rappd.features.eggs.transfer import EggTransferOperations
+from rappd.features.estate.operations import EstateOperations
 from rappd.features.fleet.operations import FleetOperations
 from rappd.features.models.operations import ModelOperations
 from rappd.features.neighborhoods.operations import NeighborhoodOperations
@@ -62,7 +66,11 @@ FEATURES: tuple[type, ...] = (
     SettingOperations,
     RecordOperations,
     DaemonSnapshots,
-    OwnersEggs,
+    EggPacking,
+    HomeEggs,
+    EggOperations,
+    EggTransferOperations,
+    EstateOperations,
 )
 
 
@@ -114,5 +122,9 @@ def table_of(daemon: Daemon) -> OperationTable:
         SettingOperations(daemon.home, daemon.live_settings),
         RecordOperations(daemon.store),
         daemon.snapshots,
-        OwnersEggs(daemon.eggs, daemon.egg_transfer, daemon.tenants.layout, daemon.dispatcher),
+        daemon.eggs.home_eggs.packing,
+        daemon.eggs.home_eggs,
+        daemon.eggs,
+        daemon.egg_transfer,
+        daemon.estate,
     )

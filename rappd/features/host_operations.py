@@ -8,7 +8,7 @@ from envelopes.envelope import ERROR, HELP, Envelope, new_id
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, RefusedError
-from rappd.features.eggs.running_twins import DaemonEggOperations
+from rappd.features.eggs.host_api import EggHostApi
 from rappd.features.fleet.operations import STATUS_SECONDS, FleetOperations
 from rappd.features.snapshots.host_api import NeighborhoodHostApi
 from rappd.features.twins.host_api import TwinHostApi
@@ -25,7 +25,7 @@ class HostOperations:
         tenants: Tenants,
         twins: TwinOperations,
         twin_api: TwinHostApi,
-        eggs: DaemonEggOperations,
+        eggs: EggHostApi,
         neighborhood: NeighborhoodHostApi,
         fleet: FleetOperations,
     ) -> None:

@@ -1,4 +1,4 @@
-"""The table of operations: each is an async method with a name, a right and a way to ask for it over HTTP.
+"""The table of operations: each is a method with a name, a right and a way to ask for it over HTTP.
 
 Its arguments are the parameters of the method, its answer is what the method returns; from these and the docstring come
 the route, the checking of requests, ``/openapi.json``, ``docs/routes.md``, the page's ``lib/operations.js`` and the
@@ -6,11 +6,13 @@ command line's ``rappd/features/operation_paths.py``.
 
 The types of a method say its form: it takes a file with a parameter of the type ``Upload`` (the body is the file then,
 and the arguments come in the query), answers with a file by returning a ``Download``, and takes a while by returning
-the ``Turn`` that it began (its events are told to callers that accept them). A ``Caller`` is who asks.
+the ``Turn`` that it began (its events are told to callers that accept them). A ``Caller`` is who asks. A method that is
+not async may block: it runs in a thread.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
 import types
@@ -193,7 +195,7 @@ class Operation:
 def operation(
     name: str, method: Method, path: str, *, right: Right, of_tenant: bool = False
 ) -> Callable[[_Function], _Function]:
-    """Makes an async method an operation."""
+    """Makes a method an operation."""
 
     def mark(function: _Function) -> _Function:
         row = Operation(name, method, path, right, function, of_tenant)
@@ -204,8 +206,10 @@ def operation(
 
 
 def operations_of(feature: type) -> list[Operation]:
-    """The operations of a class, in the order in which they stand there."""
-    marked = (getattr(value, "operation", None) for value in vars(feature).values())
+    """The operations of a class, with those that it inherits, in the order in which they stand there."""
+    marked = (
+        getattr(value, "operation", None) for cls in reversed(feature.__mro__) for value in vars(cls).values()
+    )
     return [one for one in marked if isinstance(one, Operation)]
 
 
@@ -214,13 +218,19 @@ class OperationTable:
 
     def __init__(self, *features: object) -> None:
         self._rows = {
-            one.name: (one, partial(one.function, feature))
+            one.name: (one, _awaitable(one.function, feature))
             for feature in features
             for one in operations_of(type(feature))
         }
 
     def __iter__(self) -> Iterator[tuple[Operation, Callable[..., Any]]]:
         return iter(self._rows.values())
+
+
+def _awaitable(function: Callable[..., Any], feature: object) -> Callable[..., Any]:
+    if inspect.iscoroutinefunction(function):
+        return partial(function, feature)
+    return partial(asyncio.to_thread, function, feature)
 
 
 def _kind(hint: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.running_twins import whole_path
+from rappd.features.eggs.waiting import whole_path
 from rappd.features.operation import OWNER, Text, operation
 from rappd.tether.service import TetherService
 

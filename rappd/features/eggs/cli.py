@@ -5,7 +5,6 @@ Works with the daemon down.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -24,12 +23,12 @@ from rappd.features.eggs.cli_options import (
     egg_at,
     registry_at,
     secrets_listed,
-    verbs_here,
+    whole,
 )
-from rappd.features.eggs.cli_progress import bar, cancelled_by_interrupt
+from rappd.features.eggs.cli_progress import bar, followed
 from rappd.features.eggs.hatching_cli import hatch, hatch_text, hatchings, plan, rollback
 from rappd.features.eggs.merge_cli import merge
-from rappd.features.eggs.peers_cli import arrived, pack_for, send
+from rappd.features.eggs.peers_cli import arrived, send
 from rappd.features.eggs.signers_cli import signers
 from twins.byte_sizes import format_bytes
 
@@ -75,41 +74,31 @@ def pack(
     if form == "session" and not peer:
         from rappd.features.sessions.eggs_cli import pack_session
 
-        pack_session(
-            item or name,
-            Path(output) if output else None,
-            printer_for(as_json),
-            allow=frozenset(allow),
-            overwrite=force,
-        )
+        pack_session(item or name, output, printer_for(as_json), allow=allow, overwrite=force)
         return
-    from rappd.features.eggs.packing import PackRequest
     from twins.eggs.writers.unread_kinds import NEVER_READ, in_words
-    from twins.work_progress import Cancellation
 
-    order = PackRequest(
-        twin=name,
-        form=form,
-        item=item,
-        into=output,
-        exclude_memory=exclude_memory,
-        allow=frozenset(allow),
-        overwrite=force,
-    )
-    writes = not Home.here().is_read_only()
-    if not writes and not output:
+    if not output and Home.here().is_read_only():
         raise UsageProblemError(
             "This home lies on a disk that is read-only.", do="--output FILE, on another disk"
         )
     if not as_json:
         print_err(dim(NEVER_READ))
-    with (
-        secrets_listed(unless=as_json),
-        cancelled_by_interrupt(as_json=as_json) if not peer else nullcontext(Cancellation()) as cancellation,
-        bar(f"Packing {name or 'brainstem'}") as told,
-    ):
-        watched = cancellation.watching(told)
-        found = pack_for(order, peer) if peer else verbs_here(writes=writes).pack(order, progress=watched)
+    with secrets_listed(unless=as_json):
+        found = followed(
+            "eggs.pack",
+            f"Packing {name or 'brainstem'}",
+            as_json=as_json,
+            twin=name,
+            form=form,
+            item=item,
+            into=whole(output),
+            exclude_memory=exclude_memory,
+            allow=allow,
+            overwrite=force,
+            to=peer,
+            needs_daemon=bool(peer),
+        )
     if as_json:
         print_json(found)
         return
@@ -170,7 +159,11 @@ def diff(before: Path, after: Path, as_json: bool) -> None:
 @JSON
 def extract(file: Path, folder: Path, as_json: bool) -> None:
     """Lay the files of FILE out in a new FOLDER, to be read. Nothing hatches."""
-    found = verbs_here().extract(egg_at(file), folder.absolute())
+    from rappd.features.eggs.views import extracted
+    from twins.eggs.readers.detect import open_egg
+
+    with open_egg(egg_at(file)) as opened:
+        found = {"extracted": extracted(opened, folder.absolute())}
     if as_json:
         print_json(found)
     else:

@@ -1,4 +1,4 @@
-"""Options that the commands of ``rappd egg`` share: the file, and this home's operations."""
+"""Options that the commands of ``rappd egg`` share."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,9 +15,6 @@ from rappd.cli.console import dim, print_err, status_mark, strip_control
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
-
-if TYPE_CHECKING:
-    from rappd.features.eggs.home_eggs import EggOperations
 
 _SHOWN = 20
 
@@ -76,6 +73,11 @@ REGISTRY = click.option(
 )
 
 
+def whole(path: str | Path | None) -> str:
+    """The path as the daemon finds it; "" for none."""
+    return str(Path(path).expanduser().absolute()) if path else ""
+
+
 def egg_at(file: Path) -> Path:
     """The file itself, or the egg in it, where it is sealed for this machine. Raises ``NotFoundError``."""
     if file.is_dir():
@@ -104,33 +106,20 @@ def registry_at(given: Path | None) -> Path:
     return Path(named).expanduser()
 
 
-def verbs_here(*, writes: bool = True) -> EggOperations:
-    """The verbs on this home's eggs, whether a daemon runs or not. Without ``writes`` not even a key is made."""
-    from envelopes.identity.keys import IdentityKey
-    from rappd.daemon.home import machine_name
-    from rappd.features.eggs.home_eggs import EggOperations
-    from rappd.settings.load import Settings, host_workspace
-
-    home = Home.here()
-    if writes:
-        home.create()
-    settings = Settings.load(home)
-    key = home.identity() if writes or home.has_identity() else IdentityKey.generate()
-    return EggOperations(
-        home, host_workspace(home, settings), key, machine=machine_name(home, settings.text("name"))
-    )
-
-
 @contextmanager
 def secrets_listed(*, unless: bool) -> Iterator[None]:
     """Names the secrets that stop a packing, each with how to allow it, ``unless`` JSON is wanted."""
-    from twins.eggs.writers.secret_scan import SecretsFoundError
+    from rappd.control_client import ResponseError
 
     try:
         yield
-    except SecretsFoundError as problem:
-        for one in () if unless else problem.findings[:_SHOWN]:
-            print_err(f"{status_mark('bad')} {strip_control(str(one))}  {dim(f'--allow {one.id}')}")
+    except ResponseError as problem:
+        from twins.eggs.writers.secret_scan import Finding
+
+        for one in () if unless else problem.as_json().get("findings", ())[:_SHOWN]:
+            print_err(
+                f"{status_mark('bad')} {strip_control(str(Finding(**one)))}  {dim('--allow ' + one['id'])}"
+            )
         raise
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,12 +10,15 @@ from typing import Any, NoReturn
 import click
 
 from envelopes.errors import ReportableError
-from rappd.cli.console import print_err, print_error, print_status
+from rappd.cli.console import print_err, print_error
+from rappd.cli.home_client import HomeClient
 from rappd.cli.progress import progress
-from rappd.control_client import ConnectionLostError, ControlClient, ResponseError
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
 from twins.byte_sizes import format_bytes
-from twins.work_progress import Cancellation, Progress, TooLateToCancelError, WorkCancelledError
+from twins.work_progress import Progress, WorkCancelledError
 
+_SECONDS = 3600.0
 _COUNTED = ("sync", "move", "merge")
 _PHASES = {
     "check": "checking",
@@ -48,49 +49,36 @@ def bar(what: str) -> Iterator[Progress]:
         yield told
 
 
-@contextmanager
-def cancelled_by_interrupt(*, as_json: bool) -> Iterator[Cancellation]:
-    """Ctrl-C cancels the work of this process. Ends the command with 130 when it was cancelled."""
-    cancellation = Cancellation()
-    too_late: list[TooLateToCancelError] = []
+def followed(
+    name: str,
+    what: str,
+    *,
+    as_json: bool,
+    reads: bool = False,
+    needs_daemon: bool = False,
+    **given: Any,
+) -> dict[str, Any]:
+    """The answer of an operation that takes a while, with its phases shown.
 
-    def interrupted(number: int, frame: object) -> None:
-        try:
-            cancellation.cancel()
-        except TooLateToCancelError as problem:
-            too_late.append(problem)
-
-    before = signal.signal(signal.SIGINT, interrupted)
-    try:
-        yield cancellation
-    except WorkCancelledError as problem:
-        _end(problem, as_json=as_json)
-    finally:
-        signal.signal(signal.SIGINT, before)
-        for late in too_late[:1]:
-            print_status("note", str(late), late.do, stream=sys.stderr)
-
-
-def hatched(home: ControlClient, body: dict[str, Any], what: str, *, as_json: bool) -> dict[str, Any]:
-    """The answer of ``POST /eggs/hatch``. Ctrl-C cancels it there; then the command ends with 130."""
-    work = str(uuid.uuid4())
+    Ctrl-C cancels it; then the command ends with 130. What only ``reads`` leaves the home as it is.
+    """
+    here, work = Home.here(), str(uuid.uuid4())
+    home = (
+        ControlClient(here, timeout=_SECONDS)
+        if needs_daemon
+        else HomeClient(here, reads=reads or here.is_read_only(), timeout=_SECONDS)
+    )
     try:
         with bar(what) as told:
-            for event in home.events("/eggs/hatch", {**body, "work": work}, accept="text/event-stream"):
-                if event["type"] == "progress":
-                    told(event["phase"], event["done"], event["whole"])
-                elif event["type"] == "done":
-                    return {key: value for key, value in event.items() if key != "type"}
-                else:
-                    refusal = {key: value for key, value in event.items() if key not in ("type", "status")}
-                    raise ResponseError(refusal, event["status"])
+            return home.follow(
+                name, lambda event: told(event["phase"], event["done"], event["whole"]), work=work, **given
+            )
     except KeyboardInterrupt:
         try:
-            home.post("/eggs/cancel", {"work": work})
+            home.do("eggs.cancel", work=work)
         except ReportableError as problem:
             _end(problem, as_json=as_json)
         _end(WorkCancelledError(), as_json=as_json)
-    raise ConnectionLostError
 
 
 def _end(problem: ReportableError, *, as_json: bool) -> NoReturn:

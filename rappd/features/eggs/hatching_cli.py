@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -15,13 +14,10 @@ from rappd.cli.home_client import HomeClient
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
 from rappd.errors import RefusedError
-from rappd.features.eggs.cli_options import FILE, JSON, REGISTRY, egg_at, registry_at, verbs_here
-from rappd.features.eggs.cli_progress import bar, cancelled_by_interrupt, hatched
+from rappd.features.eggs.cli_options import FILE, JSON, REGISTRY, egg_at, registry_at, whole
+from rappd.features.eggs.cli_progress import followed
 from rappd.features.estate.text import show_hatched_members
 from rappd.features.snapshots.restore_cli import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
-
-if TYPE_CHECKING:
-    from rappd.features.eggs.home_eggs import EggOperations
 
 _PARTIAL = 7
 
@@ -48,10 +44,15 @@ def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
     if egg_is_snapshot(egg_at(file)):
         show_plan_of(str(file), as_written(overwrite, no_memory=no_memory), as_json=as_json)
         return
-    with bar(f"Reading {file.name}") as told:
-        found = verbs_here(writes=False).plan(
-            egg_at(file), overwrite=_listed(overwrite, no_memory), progress=told
-        )
+    found = followed(
+        "eggs.plan",
+        f"Reading {file.name}",
+        as_json=as_json,
+        reads=True,
+        path=whole(egg_at(file)),
+        overwrite=_listed(overwrite, no_memory),
+        keep=False,
+    )
     if as_json:
         print_json(found)
     else:
@@ -80,17 +81,22 @@ def hatch(
     """
     from rappd.features.eggs.text import show_hatched
 
-    verbs, path, chosen = verbs_here(), egg_at(file).absolute(), _listed(overwrite, no_memory)
-    with _trusting(verbs, path, trust_signer, ask=not yes and not as_json) as goes_on:
+    path, chosen = egg_at(file).absolute(), _listed(overwrite, no_memory)
+    with _trusting(path, trust_signer, ask=not yes and not as_json) as goes_on:
         if not goes_on:
             print_out("Nothing was written.")
             return None
         if egg_is_snapshot(path):
             given = as_written(overwrite, no_memory=no_memory)
             return hatch_snapshot(str(path), given, yes=yes, as_json=as_json)
-        body = {"path": str(path), "overwrite": chosen, "source": file.name}
-        home = HomeClient(Home.here(), timeout=3600)
-        found = hatched(home, body, f"Hatching {file.name}", as_json=as_json)
+        found = followed(
+            "eggs.hatch",
+            f"Hatching {file.name}",
+            as_json=as_json,
+            path=str(path),
+            overwrite=chosen,
+            source=file.name,
+        )
     if as_json:
         print_json(found)
     else:
@@ -108,9 +114,14 @@ def hatch_text(text: str, registry: Path | None, overwrite: str, as_json: bool) 
     """Hatch the agents that TEXT stands for, out of a clone of their registry."""
     from rappd.features.eggs.text import show_hatched
 
-    verbs, clone, chosen = verbs_here(), registry_at(registry), _listed(overwrite)
-    with cancelled_by_interrupt(as_json=as_json) as cancellation, bar("Hatching agents") as told:
-        found = verbs.hatch_text(text, clone, overwrite=chosen, progress=told, cancellation=cancellation)
+    found = followed(
+        "eggs.hatch_text",
+        "Hatching agents",
+        as_json=as_json,
+        text=text,
+        registry=whole(registry_at(registry)),
+        overwrite=_listed(overwrite),
+    )
     if as_json:
         print_json(found)
     else:
@@ -124,7 +135,7 @@ def hatchings(as_json: bool) -> None:
     from datetime import datetime
     from time import time
 
-    found = verbs_here(writes=False).receipts()
+    found = HomeClient(Home.here(), reads=True).do("eggs.hatchings")
     if as_json:
         print_json(found)
         return
@@ -170,30 +181,33 @@ def rollback(hatching: str, even_if_changed: bool, as_json: bool) -> None:
 
 
 @contextmanager
-def _trusting(verbs: EggOperations, path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
+def _trusting(path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
     """Trusts the key that signed an egg; no longer, when the hatching fails. False: the person said no."""
     if not fingerprint:
         yield True
         return
-    from rappd.features.eggs.signer_trust import standing
+    from rappd.features.eggs.views import signer_view
+    from twins.eggs.readers.detect import open_egg
 
-    signer, host = verbs.signer_of(path)
+    with open_egg(path, check_up_to=0) as opened:
+        signer, known = opened.seal.signer, signer_view(opened, Home.here())
     if signer != fingerprint:
         what = f"is signed by {signer}" if signer else "is not signed"
         raise RefusedError(f"{path.name} {what}; nothing was written.", do=f"rappd egg verify {path.name}")
-    if verbs.signers.is_trusted(signer):
+    if known["standing"] == "trusted":
         yield True
         return
-    who = strip_control(standing(verbs.home, signer, claimed=host)["signed"]).removeprefix("signed by ")
+    who = strip_control(known["signed"]).removeprefix("signed by ")
     question = f"Trust {who}, from now on? What it signs runs here at once."
     if ask and interactive() and not click.confirm(question, default=False, err=True):
         yield False
         return
-    verbs.trust_signer(signer)
+    home = HomeClient(Home.here())
+    home.do("eggs.trust", fingerprint=signer)
     try:
         yield True
     except BaseException:
-        verbs.revoke_signer(signer)
+        home.do("eggs.revoke", fingerprint=signer)
         raise
 
 

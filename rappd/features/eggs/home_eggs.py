@@ -1,21 +1,21 @@
-"""Eggs: packed, looked at, compared, planned, hatched, taken back; and whose are trusted (RAPP v1 §18.10).
-
-Everything here blocks on the disk and needs no daemon. While one runs, it calls these in threads.
-"""
+"""Eggs: looked at, compared, planned, hatched, taken back; and whose are trusted (RAPP v1 §18.10). All of it blocks on the disk."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.packing import EggPacking, PackRequest
+from rappd.features.eggs.packing import EggPacking
 from rappd.features.eggs.signer_trust import paired_machine
-from rappd.features.eggs.views import extracted, host_of, planned, seen
+from rappd.features.eggs.views import planned, seen
+from rappd.features.eggs.waiting import UploadedEggs, whole_path
 from rappd.features.estate.hatching import EstateHatching, touched_twins
+from rappd.features.operation import OWNER, MissingArgumentError, Text, operation
 from rappd.transcript.frames import ThreadsHeld
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
@@ -26,8 +26,17 @@ from twins.trust.trust import Trust
 from twins.work_progress import Cancellation, Progress
 from twins.workspace.workspace import Workspace
 
+_ID = re.compile(r"[0-9a-f]{64}")
 
-class EggOperations:
+
+class WhichEgg(TypedDict, total=False):
+    """An egg that waits here by its ``id``, or one by its whole ``path`` on this machine."""
+
+    id: str
+    path: str
+
+
+class HomeEggs:
     """One home's eggs. Answers are JSON objects; raises ``ReportableError``."""
 
     def __init__(
@@ -44,26 +53,29 @@ class EggOperations:
         self._key = identity
         self.signers = Signers(home.signers)
         self.trust = Trust(home.root)
-        self._packing = EggPacking(home, host, identity, self.trust.is_held, machine=machine)
+        self.waiting = UploadedEggs(home.root / "eggs" / ".waiting")
+        self.packing = EggPacking(home, host, identity, self.trust.is_held, machine=machine)
         self.importer = Installer(
             home.root,
             held=self.trust.quarantine,
             signers=self.signers,
             fingerprint=identity.fingerprint,
             host=host,
-            pre_bond=self.lay_egg_before_bond,
+            pre_bond=self.packing.lay_before_bond,
             conversations=conversations,
             known=ThreadsHeld(home.database),
         )
         self._estates = EstateHatching(home, self.importer)
 
-    def pack(self, order: PackRequest, *, progress: Progress | None = None) -> dict[str, Any]:
-        """Packs a twin, the brainstem, or one thing out of either. A running twin may go on meanwhile."""
-        return self._packing.pack(order, progress=progress)
-
-    def lay_egg_before_bond(self, root: Path, progress: Progress | None = None) -> Path:
-        """An egg of a workspace before another egg touches it."""
-        return self._packing.lay_before_bond(root, progress)
+    def which(self, id: object = "", path: object = "") -> Path:
+        """The egg that waits here under ``id``, or lies at ``path``. Raises ``MissingArgumentError``, ``NotFoundError``."""
+        if isinstance(id, str) and _ID.fullmatch(id):
+            return self.waiting.find(id)
+        if isinstance(path, str) and path:
+            return whole_path(path)
+        raise MissingArgumentError(
+            "Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.'
+        )
 
     def inspect(self, path: Path) -> dict[str, Any]:
         """Describes an egg, quickly whatever its size."""
@@ -72,16 +84,12 @@ class EggOperations:
         with look_at(path) as opened:
             return seen(opened, self._home)
 
-    def verify(self, path: Path) -> dict[str, Any]:
-        """The same after every byte was read and compared. Raises ``BadEggError`` when something differs."""
-        with _opened(path) as opened:
-            return seen(opened, self._home)
-
-    def diff(self, before: Path, after: Path) -> dict[str, Any]:
-        """Compares two eggs file by file."""
+    @operation("eggs.diff", "POST", "/eggs/diff", right=OWNER)
+    def diff(self, before: WhichEgg, after: WhichEgg) -> dict[str, Any]:
+        """The differences between two eggs: `before` and `after`, each `{id}` or `{path}`."""
         from twins.eggs.readers.diff import compare_eggs
 
-        with _opened(before) as old, _opened(after) as new:
+        with _opened(self.which(**before)) as old, _opened(self.which(**after)) as new:
             return compare_eggs(old, new).as_json()
 
     def look(self, path: Path, *, progress: Progress | None = None) -> dict[str, Any]:
@@ -131,7 +139,7 @@ class EggOperations:
     def hatch_text(
         self,
         text: str,
-        registry: Path,
+        registry: str,
         *,
         overwrite: Iterable[str] = (),
         progress: Progress | None = None,
@@ -140,20 +148,43 @@ class EggOperations:
         """Hatches the agents that a compact egg string stands for, out of a registry's clone, like ``hatch``."""
         from twins.eggs.registry_clone import RegistryClone
 
-        with RegistryClone.open(registry).open_string(text) as opened:
+        with RegistryClone.open(whole_path(registry)).open_string(text) as opened:
             done = self.importer.hatch(
                 opened,
                 overwrite=categories(overwrite),
-                source=str(registry),
+                source=registry,
                 progress=progress,
                 cancellation=cancellation,
             )
             return done.as_json()
 
-    def extract(self, path: Path, into: Path) -> dict[str, Any]:
-        """Lays an egg's files out as they are in it, into a folder that must not exist yet."""
-        with _opened(path) as opened:
-            return {"extracted": extracted(opened, into)}
+    def merge(
+        self,
+        base: str,
+        ours: str,
+        theirs: str,
+        into: str,
+        *,
+        allow: Iterable[str] = (),
+        overwrite: bool = False,
+        progress: Progress | None = None,
+        cancellation: Cancellation,
+    ) -> dict[str, Any]:
+        """Makes one egg of two lives of one being, see ``merge_eggs``."""
+        from rappd.features.eggs.merging import merge_eggs
+
+        return merge_eggs(
+            whole_path(base) if base else None,
+            whole_path(ours),
+            whole_path(theirs),
+            whole_path(into),
+            key=self._key,
+            signers=self.signers,
+            maker=self.packing.maker,
+            allow=frozenset(allow),
+            overwrite=overwrite,
+            progress=cancellation.watching(progress),
+        )
 
     def keys_of(self, path: Path) -> list[str]:
         """The folders of the twins that an egg would touch. Raises ``TwinConflictError``."""
@@ -174,11 +205,7 @@ class EggOperations:
         found = self.importer.receipts.find(receipt)
         return Path(found.workspace).name if found.destination == Destination.TWIN.value else ""
 
-    def signer_of(self, path: Path) -> tuple[str, str]:
-        """(fingerprint of the key that signed an egg, what the egg calls its machine); "" where it says none."""
-        with _opened(path, check_up_to=0) as opened:
-            return opened.seal.signer, host_of(opened)
-
+    @operation("eggs.hatchings", "GET", "/eggs/hatchings", right=OWNER)
     def receipts(self) -> dict[str, Any]:
         """Every hatching that has a receipt, the latest first."""
         return {"hatchings": [receipt.summary() for receipt in self.importer.receipts.listing()]}
@@ -187,16 +214,18 @@ class EggOperations:
         """Undoes a hatching. Raises ``ChangedSinceError`` when files changed, unless told that it may."""
         return {"rolled_back": self.importer.rollback(receipt, even_if_changed=even_if_changed).as_json()}
 
+    @operation("eggs.signers", "GET", "/eggs/signers", right=OWNER)
     def list_signers(self) -> dict[str, Any]:
-        """Lists the senders whose eggs run their code without asking."""
+        """The senders whose eggs run their code without asking, and this machine's own key."""
         rows = [
             {"fingerprint": one.fingerprint, "name": one.name, "since": one.since}
             for one in self.signers.listing()
         ]
         return {"signers": rows, "own": self._key.fingerprint}
 
-    def trust_signer(self, fingerprint: str, name: str = "") -> dict[str, Any]:
-        """Trusts a key by name, until it is revoked.
+    @operation("eggs.trust", "POST", "/eggs/signers", right=OWNER)
+    def trust_signer(self, fingerprint: Text, name: str = "") -> dict[str, Any]:
+        """Trusts the key with `fingerprint`, called `name`, until it is revoked.
 
         Without a name it keeps the one it has, or gets the paired machine's.
         """
@@ -208,6 +237,7 @@ class EggOperations:
             "message": f"{signer.name} is trusted.",
         }
 
+    @operation("eggs.revoke", "DELETE", "/eggs/signers/{fingerprint}", right=OWNER)
     def revoke_signer(self, fingerprint: str) -> dict[str, Any]:
         """Ends the trust in a key."""
         signer = self.signers.revoke(fingerprint)

@@ -19,10 +19,9 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count, tilde
-from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.cli_options import secrets_listed
-from rappd.features.eggs.cli_progress import bar, cancelled_by_interrupt
+from rappd.features.eggs.cli_options import secrets_listed, whole
+from rappd.features.eggs.cli_progress import followed
 from twins.byte_sizes import format_bytes
 
 _SHOWN = 20
@@ -69,38 +68,24 @@ def merge(
             "Where shall the merged egg go?", do="rappd egg merge BASE OURS THEIRS -o OUT"
         )
     else:
-        _merge_eggs(files, into, frozenset(allow), force, as_json)
+        _merge_eggs(files, into, allow, force, as_json)
 
 
 def _merge_eggs(
-    files: tuple[Path, ...], into: Path, allow: frozenset[str], force: bool, as_json: bool
+    files: tuple[Path, ...], into: Path, allow: tuple[str, ...], force: bool, as_json: bool
 ) -> None:
-    from rappd.daemon.home import machine_name
-    from rappd.features.eggs.merging import merge_eggs
-    from rappd.settings.load import Settings
-    from rappd.version import __version__
-    from twins.eggs.writers.formats import EggMaker
-    from twins.trust.signers import Signers
-
     base, ours, theirs = _three(files)
-    home = Home.here()
-    home.create()
-    with (
-        secrets_listed(unless=as_json),
-        cancelled_by_interrupt(as_json=as_json) as cancellation,
-        bar(f"Merging {theirs.name} into {ours.name}") as told,
-    ):
-        found = merge_eggs(
-            base,
-            ours,
-            theirs,
-            into.absolute(),
-            key=home.identity(),
-            signers=Signers(home.signers),
-            maker=EggMaker(version=__version__, host=machine_name(home, Settings.load(home).text("name"))),
+    with secrets_listed(unless=as_json):
+        found = followed(
+            "eggs.merge",
+            f"Merging {theirs.name} into {ours.name}",
+            as_json=as_json,
+            base=whole(base),
+            ours=whole(ours),
+            theirs=whole(theirs),
+            into=whole(into),
             allow=allow,
             overwrite=force,
-            progress=cancellation.watching(told),
         )
     if as_json:
         print_json(found)

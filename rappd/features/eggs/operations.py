@@ -4,53 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
+import shutil
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any
+
+from msgspec.structs import replace
 
 from envelopes import events
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError
+from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.features.eggs.links import link_to
-from rappd.features.eggs.packed_eggs import laid_egg, packed_eggs
 from rappd.features.eggs.packing import PackRequest
-from rappd.features.eggs.running_twins import DaemonEggOperations, whole_path
-from rappd.features.eggs.transfer import EggTransferOperations
-from rappd.features.eggs.waiting import receive
-from rappd.features.operation import OWNER, Download, MissingArgumentError, Text, Upload, operation
+from rappd.features.eggs.resting_twins import RestingTwins, Tell
+from rappd.features.eggs.waiting import RECEIVED, receive, unsealed, whole_path
+from rappd.features.operation import OWNER, Text, Upload, operation
+from rappd.store.store import Store
+from rappd.tenants.tenants import Tenants
 from twins.work_progress import Cancellation, Progress
-from twins.workspace.workspace import TwinLayout
 
-_ID = re.compile(r"[0-9a-f]{64}")
 _MOST_BYTES = 8 << 30
 _PACE_SECONDS = 0.1
 _OWNER = Caller("control", operator=True)
 
 
-class WhichEgg(TypedDict, total=False):
-    """An egg that waits here by its ``id``, or one by its whole ``path`` on this machine."""
-
-    id: str
-    path: str
-
-
-class OwnersEggs:
-    """``id`` and ``path`` say which egg, see ``WhichEgg``."""
+class EggOperations(RestingTwins):
+    """``id`` and ``path`` say which egg, see ``WhichEgg``. An egg that is planned or hatched is first copied to ``waiting``."""
 
     def __init__(
         self,
-        eggs: DaemonEggOperations,
-        transfer: EggTransferOperations,
-        layout: TwinLayout,
+        home_eggs: HomeEggs,
+        tenants: Tenants,
+        store: Store,
         dispatcher: Dispatcher,
+        refresh_host: Tell,
+        pack_for: Callable[[PackRequest, str], Awaitable[dict[str, Any]]],
     ) -> None:
-        self._eggs, self._transfer, self._layout = eggs, transfer, layout
-        self._dispatcher = dispatcher
+        """``pack_for`` packs for a peer."""
+        super().__init__(tenants, refresh_host)
+        self.home_eggs, self.waiting = home_eggs, home_eggs.waiting
+        self._store, self._dispatcher, self._pack_for = store, dispatcher, pack_for
 
     @operation("eggs.lay_down", "POST", "/eggs", right=OWNER)
     async def lay_down(self, file: Upload, name: str = "", signature: str = "") -> Turn:
@@ -59,7 +58,7 @@ class OwnersEggs:
         `?signature=` is the text of the `.sig` that came with it. It waits, unhatched, under `id`, for a day.
         With `Accept: text/event-stream` it tells how far the check is, once the egg is here.
         """
-        waiting = self._eggs.waiting
+        waiting = self.waiting
         part = await asyncio.to_thread(waiting.part)
         try:
             do = "Hatch it with rappd egg hatch."
@@ -71,7 +70,7 @@ class OwnersEggs:
         async def work(progress: Progress, _: Cancellation) -> dict[str, Any]:
             try:
                 await asyncio.to_thread(waiting.keep_signature, path, signature.encode())
-                return {"file": name, **await self._eggs.look(path, progress)}
+                return {"file": name, **await self._look(path, progress)}
             except BaseException:
                 await asyncio.to_thread(waiting.discard, path)
                 raise
@@ -84,7 +83,8 @@ class OwnersEggs:
         file = whole_path(path)
 
         async def work(progress: Progress, _: Cancellation) -> dict[str, Any]:
-            return {"file": file.name, **await self._eggs.look_at_copy(file, progress)}
+            async with self.taken_in(file, "", hold=True) as kept:
+                return {"file": file.name, **await self._look(kept, progress)}
 
         return self._begun(work)
 
@@ -104,8 +104,8 @@ class OwnersEggs:
         how far each phase is before it answers. `work` is an id of your own, for `/eggs/cancel`.
         """
         hatching = partial(
-            self._eggs.hatch,
-            self.which(id, path),
+            self.hatch_egg,
+            self.home_eggs.which(id, path),
             overwrite=overwrite or [],
             approved=approved,
             source=source[:200],
@@ -152,96 +152,182 @@ class OwnersEggs:
 
         async def packing(progress: Progress, cancellation: Cancellation) -> dict[str, Any]:
             if to:
-                return await self._transfer.pack_for(order, to)
-            done = await self._eggs.pack(order, cancellation.watching(progress))
+                return await self._pack_for(order, to)
+            done = await self.pack_order(order, cancellation.watching(progress))
             if into or not caller.key:
                 return done
             return {**done, "link": link_to(Path(done["packed"]["path"]), caller.key)}
 
         return self._begun(packing, work)
 
-    @operation("eggs.save", "GET", "/eggs/laid/{folder}/{name}", right=OWNER)
-    async def save(self, folder: str, name: str) -> Download:
-        """An egg that was packed here, as a download."""
-        return Download(await asyncio.to_thread(laid_egg, self._layout, folder, name))
-
     @operation("eggs.plan", "POST", "/eggs/plan", right=OWNER)
-    async def plan(self, id: str = "", path: str = "", overwrite: list[str] | None = None) -> dict[str, Any]:
+    async def plan(
+        self, id: str = "", path: str = "", overwrite: list[str] | None = None, keep: bool = True
+    ) -> Turn:
         """The plan for hatching an egg (`id`, or `path` on this machine), with the given `overwrite`.
 
-        A file given by its path is copied first; the answer's `id` is the copy that was planned.
+        A file given by its path is copied first; the answer's `id` is the copy that was planned. Without `keep` there
+        is no copy, and no `id`. With `Accept: text/event-stream` it tells how far the check is.
         """
-        return await self._eggs.plan(self.which(id, path), overwrite or [])
+        egg, chosen = self.home_eggs.which(id, path), overwrite or []
 
-    @operation("eggs.laid", "GET", "/eggs/laid", right=OWNER)
-    async def laid(self) -> dict[str, Any]:
-        """Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside."""
-        return {"eggs": await asyncio.to_thread(packed_eggs, self._layout)}
+        async def work(progress: Progress, _: Cancellation) -> dict[str, Any]:
+            if keep:
+                return await self.plan_egg(egg, chosen, progress=progress)
+            return await asyncio.to_thread(self.home_eggs.plan, egg, overwrite=chosen, progress=progress)
 
-    @operation("eggs.diff", "POST", "/eggs/diff", right=OWNER)
-    async def diff(self, before: WhichEgg, after: WhichEgg) -> dict[str, Any]:
-        """The differences between two eggs: `before` and `after`, each `{id}` or `{path}`."""
-        return await asyncio.to_thread(self._eggs.verbs.diff, self.which(**before), self.which(**after))
+        return self._begun(work)
 
-    @operation("eggs.hatchings", "GET", "/eggs/hatchings", right=OWNER)
-    async def hatchings(self) -> dict[str, Any]:
-        """Every hatching that has a receipt, the latest first."""
-        return await asyncio.to_thread(self._eggs.verbs.receipts)
+    @operation("eggs.hatch_text", "POST", "/eggs/hatch-text", right=OWNER)
+    async def hatch_text(
+        self, text: str, registry: Text, overwrite: list[str] | None = None, work: str = ""
+    ) -> Turn:
+        """Hatches the agents that a short `text` stands for, out of a clone of their `registry`. Events and `work` as of `/eggs/hatch`."""
+
+        async def hatching(progress: Progress, cancellation: Cancellation) -> dict[str, Any]:
+            hatch = partial(
+                self.home_eggs.hatch_text,
+                text,
+                registry,
+                overwrite=overwrite or [],
+                progress=progress,
+                cancellation=cancellation,
+            )
+            return await self.to_the_end(self.alone(asyncio.to_thread(hatch)))
+
+        return self._begun(hatching, work)
+
+    @operation("eggs.merge", "POST", "/eggs/merge", right=OWNER)
+    async def merge(
+        self,
+        ours: Text,
+        theirs: Text,
+        into: Text,
+        base: str = "",
+        allow: list[str] | None = None,
+        overwrite: bool = False,
+        work: str = "",
+    ) -> Turn:
+        """Makes one egg, `into`, of two that one being lived apart, `ours` and `theirs`; both came from `base`.
+
+        All are whole paths. Events and `work` as of `/eggs/pack`.
+        """
+
+        async def merging(progress: Progress, cancellation: Cancellation) -> dict[str, Any]:
+            return await asyncio.to_thread(
+                self.home_eggs.merge,
+                base,
+                ours,
+                theirs,
+                into,
+                allow=allow or [],
+                overwrite=overwrite,
+                progress=progress,
+                cancellation=cancellation,
+            )
+
+        return self._begun(merging, work)
 
     @operation("eggs.rollback", "POST", "/eggs/rollback", right=OWNER)
     async def rollback(self, receipt: Text, even_if_changed: bool = False) -> dict[str, Any]:
-        """Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since."""
-        return await self._eggs.rollback(receipt, even_if_changed=even_if_changed)
+        """Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since.
 
-    @operation("eggs.signers", "GET", "/eggs/signers", right=OWNER)
-    async def signers(self) -> dict[str, Any]:
-        """The senders whose eggs run their code without asking, and this machine's own key."""
-        return await asyncio.to_thread(self._eggs.verbs.list_signers)
-
-    @operation("eggs.trust", "POST", "/eggs/signers", right=OWNER)
-    async def trust(self, fingerprint: Text, name: Text) -> dict[str, Any]:
-        """Trusts the key with `fingerprint`, called `name`."""
-        return await asyncio.to_thread(self._eggs.verbs.trust_signer, fingerprint, name)
-
-    @operation("eggs.revoke", "DELETE", "/eggs/signers/{fingerprint}", right=OWNER)
-    async def revoke(self, fingerprint: str) -> dict[str, Any]:
-        """Ends the trust in a key."""
-        return await asyncio.to_thread(self._eggs.verbs.revoke_signer, fingerprint)
-
-    @operation("eggs.send", "POST", "/eggs/send", right=OWNER)
-    async def send(self, peer: Text, id: str = "", path: str = "") -> dict[str, Any]:
-        """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner.
-
-        Is the peer away, it waits in the outbox (`state` `queued`).
+        A twin that is running, and still lives here, is started again.
         """
-        return await self._transfer.send(self.which(id, path), peer)
 
-    @operation("eggs.arrived", "GET", "/eggs/arrived", right=OWNER)
-    async def arrived(self) -> dict[str, Any]:
-        """Eggs that other machines sent, and nobody hatched yet."""
-        return await self._transfer.arrived()
+        async def rollback() -> dict[str, Any]:
+            async with self.resting(await asyncio.to_thread(self.home_eggs.key_of_hatching, receipt)):
+                return await asyncio.to_thread(
+                    self.home_eggs.rollback, receipt, even_if_changed=even_if_changed
+                )
 
-    @operation("eggs.throw_away", "DELETE", "/eggs/arrived/{id}", right=OWNER)
-    async def throw_away(self, id: str) -> dict[str, Any]:
-        """Throws away an egg that another machine sent."""
-        return await self._transfer.discard(id)
+        return await self.to_the_end(self.alone(rollback()))
 
     @operation("eggs.discard", "DELETE", "/eggs/{id}", right=OWNER)
     async def discard(self, id: str) -> dict[str, Any]:
         """Throws away an egg that waits here unhatched, unless another tab looks at it."""
-        path = await asyncio.to_thread(self._eggs.waiting.find, id)
-        await asyncio.to_thread(self._eggs.waiting.let_go, path)
+        path = await asyncio.to_thread(self.waiting.find, id)
+        await asyncio.to_thread(self.waiting.let_go, path)
         return {"status": "ok"}
 
-    def which(self, id: object = "", path: object = "") -> Path:
-        """The egg that is meant. Raises ``MissingArgumentError``, ``NotFoundError``."""
-        if isinstance(id, str) and _ID.fullmatch(id):
-            return self._eggs.waiting.find(id)
-        if isinstance(path, str) and path:
-            return whole_path(path)
-        raise MissingArgumentError(
-            "Which egg? Its id or whole path is needed.", do='Send {"id": "…"} or {"path": "/…"}.'
-        )
+    async def flush(self) -> None:
+        """Makes what was said up to now readable for a packing."""
+        await self._store.flush()
+
+    async def pack_order(self, order: PackRequest, progress: Progress | None = None) -> dict[str, Any]:
+        """See ``EggPacking.pack``; what was said up to now is in it."""
+        if order.into:
+            order = replace(order, into=str(whole_path(order.into)))
+        await self._store.flush()
+        return await asyncio.to_thread(self.home_eggs.packing.pack, order, progress=progress)
+
+    async def plan_egg(
+        self,
+        path: Path,
+        overwrite: Iterable[str] = (),
+        *,
+        expect_sha256: str = "",
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """See ``HomeEggs.plan``; ``id`` names the copy that was planned, and waits."""
+        async with self.taken_in(path, expect_sha256) as kept:
+            planned = await asyncio.to_thread(
+                self.home_eggs.plan, kept, overwrite=overwrite, progress=progress
+            )
+        return {"id": self.waiting.id_of(kept), **planned}
+
+    async def hatch_egg(
+        self,
+        path: Path,
+        *,
+        overwrite: Iterable[str] = (),
+        approved: str = "",
+        source: str = "",
+        expect_sha256: str = "",
+        progress: Progress | None = None,
+        cancellation: Cancellation | None = None,
+    ) -> dict[str, Any]:
+        """See ``HomeEggs.hatch``; a twin that is running is stopped meanwhile and started again."""
+
+        async def hatch() -> dict[str, Any]:
+            if cancellation is not None:
+                cancellation.check()  # others may have been first
+            async with (
+                self.taken_in(path, expect_sha256) as kept,
+                self._all_resting(await asyncio.to_thread(self.home_eggs.keys_of, kept)),
+            ):
+                done = await asyncio.to_thread(
+                    self.home_eggs.hatch,
+                    kept,
+                    overwrite=overwrite,
+                    approved=approved,
+                    source=source or path.name,
+                    progress=progress,
+                    cancellation=cancellation,
+                )
+            await asyncio.to_thread(self.waiting.let_go, kept)
+            if path.parent.parent == self._tenants.layout.eggs / RECEIVED:  # no list has to name it any more
+                await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
+            return done
+
+        return await self.to_the_end(self.alone(hatch()))
+
+    async def _look(self, path: Path, progress: Progress) -> dict[str, Any]:
+        """See ``HomeEggs.look``, of an egg that waits here under its ``id``."""
+        found = await asyncio.to_thread(self.home_eggs.look, path, progress=progress)
+        return {"id": self.waiting.id_of(path), **found}
+
+    @asynccontextmanager
+    async def taken_in(self, path: Path, expect_sha256: str, *, hold: bool = False) -> AsyncIterator[Path]:
+        """A copy of an egg; when the block fails, it is gone again. One that waits already stays."""
+        egg = await asyncio.to_thread(unsealed, path, self.home_eggs.home, self.waiting)
+        kept = await asyncio.to_thread(self.waiting.take_in, egg, expect_sha256=expect_sha256, hold=hold)
+        try:
+            yield kept
+        except BaseException:
+            if kept != path:
+                await asyncio.to_thread(self.waiting.let_go, kept)
+            raise
 
     def _begun(
         self, work: Callable[[Progress, Cancellation], Awaitable[dict[str, Any]]], id: str = ""

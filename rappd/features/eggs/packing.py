@@ -4,24 +4,33 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
-from rappd.errors import UsageProblemError
+from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.operation import OWNER, Download, operation
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
 from twins.eggs.writers.contents import IsHeld
 from twins.eggs.writers.formats import SESSION_FORM, EggFormat, EggMaker, PackedEgg
 from twins.work_progress import SAVE, Progress
-from twins.workspace.listing import find
+from twins.workspace.listing import find, scan
 from twins.workspace.twin import adopt
 from twins.workspace.workspace import TwinLayout, Workspace
+
+_MOST_LAID = 50
+"""Eggs in one answer; of older ones nobody asks."""
+_BEFORE = "-before.egg"
+_NOT_IN_NAMES = re.compile(r'[\x00-\x1f\x7f<>:"/\\|?*]+')
 
 
 class PackRequest(msgspec.Struct, frozen=True):
@@ -52,7 +61,7 @@ class EggPacking:
         self._key = identity
         self._is_held = is_held
         self._machine = machine
-        self._maker = EggMaker(version=__version__, host=machine)
+        self.maker = EggMaker(version=__version__, host=machine)
         self._places = TwinLayout(home.root)
 
     def pack(self, order: PackRequest, *, progress: Progress | None = None) -> dict[str, Any]:
@@ -83,7 +92,7 @@ class EggPacking:
             form=form,
             item=order.item,
             key=self._key,
-            maker=self._maker,
+            maker=self.maker,
             conversations=self._said(workspace),
             held=self._is_held,
             exclude_memory=order.exclude_memory,
@@ -100,6 +109,40 @@ class EggPacking:
             return Path(order.into).expanduser().absolute()
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
         return self._places.eggs / "sessions" / f"{at}-session.egg"
+
+    @operation("eggs.laid", "GET", "/eggs/laid", right=OWNER)
+    def laid(self) -> dict[str, Any]:
+        """Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside.
+
+        Eggs that a hatching packed as its way back are none of them.
+        """
+        found = []
+        for path in self._places.eggs.glob("[!.]*/*.egg"):
+            status = path.lstat()
+            if stat.S_ISREG(status.st_mode) and not path.name.endswith(_BEFORE):
+                found.append((status.st_mtime, status.st_size, path))
+        found.sort(reverse=True)
+        names = {
+            one.key: one.name for kept in (False, True) for one in scan(self._places, archived=kept).twins
+        }
+        rows = [
+            {
+                "file": egg_file_name(name),
+                "name": name,
+                "folder": path.parent.name,
+                "path": str(path),
+                "size": size,
+                "at": int(at * 1_000_000),
+            }
+            for at, size, path in found[:_MOST_LAID]
+            for name in [names.get(path.parent.name) or _name_inside(path)]
+        ]
+        return {"eggs": rows}
+
+    @operation("eggs.save", "GET", "/eggs/laid/{folder}/{name}", right=OWNER)
+    def save(self, folder: str, name: str) -> Download:
+        """An egg that was packed here, as a download."""
+        return Download(laid_egg(self._places, folder, name))
 
     def lay_before_bond(self, root: Path, progress: Progress | None = None) -> Path:
         """An egg of a workspace before another egg touches it; secrets in it are no reason to stop."""
@@ -121,7 +164,7 @@ class EggPacking:
             (EggFormat.BRAINSTEM, self._host) if is_host else (EggFormat.TWIN, Workspace.at(root))
         )
         target = self._place("brainstem" if is_host else root.name, form)
-        target = target.with_name(f"{target.stem}-before.egg")
+        target = target.with_name(target.stem + _BEFORE)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         allow: frozenset[str] = frozenset()
         while True:
@@ -131,7 +174,7 @@ class EggPacking:
                     target,
                     form=form,
                     key=self._key,
-                    maker=self._maker,
+                    maker=self.maker,
                     conversations=self._said(workspace),
                     held=self._is_held,
                     allow=allow,
@@ -205,3 +248,31 @@ def _packed(done: PackedEgg) -> dict[str, Any]:
         "allowed": [{"path": one.path, "line": one.line, "what": one.what} for one in done.allowed],
         "signature": str(done.signature) if done.signature else "",
     }
+
+
+def laid_egg(places: TwinLayout, folder: str, name: str) -> Path:
+    """The file of an egg that was packed here. Raises ``NotFoundError``."""
+    root = places.eggs.resolve()
+    try:
+        path = (root / folder / name).resolve()
+        found = path.parent.parent == root and path.suffix == ".egg" and path.is_file()
+    except (OSError, ValueError):  # a name too long, a zero byte
+        found = False
+    if not found:
+        raise NotFoundError("There is no such egg.", do="rappd egg pack")
+    return path
+
+
+def egg_file_name(name: str) -> str:
+    """``Gardener.egg``: a name as every system allows it for a file."""
+    return f"{_NOT_IN_NAMES.sub('_', name).strip('. ')[:80] or 'egg'}.egg"
+
+
+def _name_inside(path: Path) -> str:
+    from twins.eggs.readers.inspect import inspect, look_at
+
+    try:
+        with look_at(path) as opened:
+            return str(inspect(opened)["egg"]["name"] or path.parent.name)
+    except (ReportableError, OSError):
+        return path.parent.name

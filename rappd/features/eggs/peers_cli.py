@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,26 +14,8 @@ from rappd.daemon.home import Home
 from rappd.errors import NotFoundError
 from twins.byte_sizes import format_bytes
 
-if TYPE_CHECKING:
-    from rappd.features.eggs.packing import PackRequest
-
 _JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _SECONDS = 3600.0
-
-
-def pack_for(order: PackRequest, peer: str) -> dict[str, Any]:
-    """Packs and seals for a peer; the running daemon knows its key."""
-    body = {
-        "twin": order.twin,
-        "form": order.form,
-        "item": order.item,
-        "into": str(Path(order.into).absolute()) if order.into else "",
-        "exclude_memory": order.exclude_memory,
-        "allow": sorted(order.allow),
-        "overwrite": order.overwrite,
-        "to": peer,
-    }
-    return ControlClient(Home.here(), timeout=_SECONDS).post("/eggs/pack", body)
 
 
 @click.command()

@@ -21,8 +21,9 @@ from envelopes.identity.keys import brainstem_id
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.features.eggs.running_twins import RECEIVED, DaemonEggOperations
-from rappd.features.eggs.waiting import UploadedEggs, receive, unsealed
+from rappd.features.eggs.operations import EggOperations
+from rappd.features.eggs.waiting import RECEIVED, UploadedEggs, receive, unsealed
+from rappd.features.operation import OWNER, operation
 from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.notices.notices import Notices
 from rappd.store.egg_table import EggTable
@@ -55,7 +56,7 @@ class EggSender(Protocol):
 class ReceivedEggs:
     """Nothing that arrives is opened into a workspace: it lies in ``eggs/.arrived`` until it is hatched."""
 
-    def __init__(self, home: Home, eggs: DaemonEggOperations, rows: EggTable, notices: Notices) -> None:
+    def __init__(self, home: Home, eggs: EggOperations, rows: EggTable, notices: Notices) -> None:
         self._home = home
         self._eggs = eggs
         self._answers = rows
@@ -133,14 +134,16 @@ class ReceivedEggs:
             subject=str(path),
         )
 
+    @operation("eggs.arrived", "GET", "/eggs/arrived", right=OWNER)
     async def arrived(self) -> dict[str, Any]:
-        """Eggs that peers and phones sent and nobody hatched or threw away yet, the latest first."""
+        """Eggs that other machines and phones sent, and nobody hatched or threw away yet, the latest first."""
         return {"arrived": await asyncio.to_thread(self._rows)}
 
-    async def discard(self, ident: str) -> dict[str, Any]:
-        """Throws one away."""
-        row = next((one for one in await asyncio.to_thread(self._rows) if one["id"].startswith(ident)), None)
-        if row is None or len(ident) < 4:
+    @operation("eggs.throw_away", "DELETE", "/eggs/arrived/{id}", right=OWNER)
+    async def discard(self, id: str) -> dict[str, Any]:
+        """Throws away an egg that another machine sent."""
+        row = next((one for one in await asyncio.to_thread(self._rows) if one["id"].startswith(id)), None)
+        if row is None or len(id) < 4:
             raise NotFoundError("No such egg arrived.", do="rappd egg arrived")
         await asyncio.to_thread(shutil.rmtree, Path(row["path"]).parent, ignore_errors=True)
         return {"discarded": row}
@@ -185,7 +188,7 @@ class ReceivedEggs:
         if egg != kept:
             self._kept.discard(kept)
         try:
-            found = self._eggs.verbs.inspect(egg)
+            found = self._eggs.home_eggs.inspect(egg)
         except BaseException:
             self._kept.discard(egg)
             raise

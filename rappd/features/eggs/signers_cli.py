@@ -10,7 +10,7 @@ from rappd.cli.console import dim, print_json, print_out, status_mark
 from rappd.cli.home_client import HomeClient
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
-from rappd.features.eggs.cli_options import JSON, verbs_here
+from rappd.features.eggs.cli_options import JSON
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 
@@ -25,14 +25,14 @@ def signers(trusted: str | None, name: str, revoked: str | None, as_json: bool) 
 
     PEER is a paired machine, as `rappd peers list` names it; KEY the 64 digits of any machine's key.
     """
-    verbs = verbs_here(writes=bool(trusted or revoked))
+    home = HomeClient(Home.here(), reads=not (trusted or revoked))
     if trusted:
-        found = verbs.trust_signer(_key_of(trusted), name)
+        found = home.do("eggs.trust", fingerprint=_key_of(home, trusted), name=name)
     elif revoked:
-        names = {one.name: one.fingerprint for one in verbs.signers.listing()}
-        found = verbs.revoke_signer(names.get(revoked) or _key_of(revoked))
+        names = {one["name"]: one["fingerprint"] for one in home.do("eggs.signers")["signers"]}
+        found = home.do("eggs.revoke", fingerprint=names.get(revoked) or _key_of(home, revoked))
     else:
-        found = verbs.list_signers()
+        found = home.do("eggs.signers")
         if not Home.here().has_identity():
             found["own"] = None
     if as_json:
@@ -48,8 +48,8 @@ def signers(trusted: str | None, name: str, revoked: str | None, as_json: bool) 
         print_out(dim(f"This machine: {found['own'] or 'no key yet, rappd start makes one'}"))
 
 
-def _key_of(selector: str) -> str:
+def _key_of(home: HomeClient, selector: str) -> str:
     """The key that was typed, or the one of the paired machine that was named. Raises ``NoSuchPeerError``."""
     if _KEY.fullmatch(selector):
         return selector
-    return str(HomeClient(Home.here(), reads=True).do("peers.show", peer=selector)["peer"]["fingerprint"])
+    return str(home.do("peers.show", peer=selector)["peer"]["fingerprint"])

@@ -17,10 +17,11 @@ from neighborhoods.errors import PeerFailedError, PeerRefusedError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, OutgoingEnvelope
 from rappd.errors import NotFoundError
+from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import PackRequest
 from rappd.features.eggs.received import ReceivedEggs
-from rappd.features.eggs.running_twins import DaemonEggOperations, whole_path
-from rappd.features.eggs.waiting import SUFFIX, is_sealed_file
+from rappd.features.eggs.waiting import SUFFIX, is_sealed_file, whole_path
+from rappd.features.operation import OWNER, Text, operation
 from rappd.federation.service import FederationService
 from rappd.store.egg_table import EggTable
 from twins.eggs.encryption import seal_file
@@ -36,7 +37,7 @@ TURN_SECONDS = 20.0
 class EggTransferOperations(ReceivedEggs):
     """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
 
-    def __init__(self, machines: FederationService, eggs: DaemonEggOperations) -> None:
+    def __init__(self, machines: FederationService, eggs: EggOperations) -> None:
         super().__init__(machines.node.home, eggs, EggTable(machines.store), machines.notices)
         self._machines = machines
 
@@ -50,7 +51,7 @@ class EggTransferOperations(ReceivedEggs):
         _takes_eggs(peer)
         await asyncio.to_thread(self._note_handover, order, peer)
         order, target = await asyncio.to_thread(self._unsealed_order, order)
-        done = await self._eggs.pack(order)
+        done = await self._eggs.pack_order(order)
         plain = Path(done["packed"]["path"])
         sealed = target or plain.with_name(plain.name + SUFFIX)
         try:
@@ -90,7 +91,7 @@ class EggTransferOperations(ReceivedEggs):
     async def session_egg(self, session: str) -> Path:
         """Packs a session into a new file, which the caller deletes. Raises ``ReportableError``."""
         part = await asyncio.to_thread(self._eggs.waiting.part)
-        done = await self._eggs.pack(PackRequest(form=SESSION_FORM, item=session, into=str(part)))
+        done = await self._eggs.pack_order(PackRequest(form=SESSION_FORM, item=session, into=str(part)))
         await asyncio.to_thread(Path(done["packed"]["signature"]).unlink)
         return part
 
@@ -98,33 +99,33 @@ class EggTransferOperations(ReceivedEggs):
         """A copy of an egg, that stays for a day. Raises ``BadEggError`` and its kin for what is none."""
         kept = await asyncio.to_thread(self._eggs.waiting.take_in, path)
         try:
-            await asyncio.to_thread(self._eggs.verbs.inspect, kept)
+            await asyncio.to_thread(self._eggs.home_eggs.inspect, kept)
         except BaseException:
             if kept != path:
                 await asyncio.to_thread(self._eggs.waiting.discard, kept)
             raise
         return kept
 
-    async def send(self, path: Path, selector: str) -> dict[str, Any]:
-        """Sends an egg to a peer, sealed for it; there it waits until its owner hatches it.
+    @operation("eggs.send", "POST", "/eggs/send", right=OWNER)
+    async def send(self, peer: Text, id: str = "", path: str = "") -> dict[str, Any]:
+        """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner.
 
-        ``{"sent": {"state", …}}``: done, the peer has it; queued, it goes by itself, and ``why`` says what it
-        waits for. Raises ``BadEggError`` and its kin for what is none, ``PeerFailedError`` when the peer does not take
-        it, ``PeerRefusedError`` when nothing can go there; then nothing waits.
+        Is the peer away, it waits in the outbox (`state` `queued`); `why` says what it waits for. It is refused,
+        and nothing waits, where it is no egg, or the peer does not take it.
         """
-        m = self._machines
+        m, egg = self._machines, self._eggs.home_eggs.which(id, path)
         await m.available()
-        peer = m.peer_store.find(selector)
-        _takes_eggs(peer)
-        if not await asyncio.to_thread(path.is_file):
-            raise NotFoundError(f"There is no file {path}.", do="Look at the path.")
-        sealed = await asyncio.to_thread(is_sealed_file, path)
+        found = m.peer_store.find(peer)
+        _takes_eggs(found)
+        if not await asyncio.to_thread(egg.is_file):
+            raise NotFoundError(f"There is no file {egg}.", do="Look at the path.")
+        sealed = await asyncio.to_thread(is_sealed_file, egg)
         if not sealed:  # what waits for days should not turn out to be no egg then
-            await asyncio.to_thread(self._eggs.verbs.inspect, path)
-        name = path.name.removesuffix(SUFFIX)
-        note = Envelope(new_id(), m.node.id, brainstem_id(peer.fingerprint), EGG, {"name": name + SUFFIX})
-        row = await self._queue(peer, note, path, name, "" if sealed else peer.sealing_key)
-        return await self._told(peer, name, await m.parts.outbox.try_now(row, within=TURN_SECONDS))
+            await asyncio.to_thread(self._eggs.home_eggs.inspect, egg)
+        name = egg.name.removesuffix(SUFFIX)
+        note = Envelope(new_id(), m.node.id, brainstem_id(found.fingerprint), EGG, {"name": name + SUFFIX})
+        row = await self._queue(found, note, egg, name, "" if sealed else found.sealing_key)
+        return await self._told(found, name, await m.parts.outbox.try_now(row, within=TURN_SECONDS))
 
     async def _queue(
         self, peer: Peer, note: Envelope, path: Path, name: str, recipient: str

@@ -34,6 +34,9 @@ _SIGNATURE_BYTES = 1 << 16
 _ID = re.compile(r"[0-9a-f]{64}")
 _SIGNATURE = ".sig"
 SUFFIX = ".age"
+RECEIVED = ".arrived"
+"""The folder, among the home's eggs, of those that came from elsewhere and wait."""
+_LONGEST_PATH, _LONGEST_NAME = 4096, 255  # bytes; PATH_MAX and NAME_MAX of limits.h
 
 
 class UploadedEggs:
@@ -223,6 +226,20 @@ def _proper(called: str) -> str:
     while len(name.encode()) > _NAME_BYTES:
         name = name[len(name) // 8 + 1 :].strip(" .")
     return "an egg" if why_no_component(name) else name
+
+
+def whole_path(text: str) -> Path:
+    """A path on this machine that does not depend on where one stands. Raises ``UsageProblemError``."""
+    path = Path.home() / text[2:] if text.startswith("~/") else Path(text)
+    if "\0" in text or not path.is_absolute():
+        raise UsageProblemError(
+            "Which egg? Its whole path is needed.", do="Give a path like /home/ada/rose.egg."
+        )
+    if len(str(path).encode(errors="replace")) >= _LONGEST_PATH or any(
+        len(part.encode(errors="replace")) > _LONGEST_NAME for part in path.parts
+    ):
+        raise UsageProblemError("That path is longer than a disk can hold.", do="Give a shorter one.")
+    return path
 
 
 def is_sealed_file(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,11 +20,11 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count, tilde
-from rappd.cli.place_home import estate_here, places_here
+from rappd.cli.home_client import HomeClient
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
-from rappd.features.eggs.cli_options import JSON, secrets_listed, verbs_here
+from rappd.features.eggs.cli_options import JSON, secrets_listed, whole
 from rappd.features.eggs.hatching_cli import hatch as hatch_egg
 from twins.byte_sizes import format_bytes
 
@@ -37,7 +38,7 @@ def estate() -> None:
 @JSON
 def show(as_json: bool) -> None:
     """Show the estate, the links to it, and estates kept as data. Nothing is looked up."""
-    found = estate_here(writes=False).show()
+    found = HomeClient(Home.here(), reads=True).do("estate.show")
     if as_json:
         print_json(found)
         return
@@ -66,7 +67,7 @@ def add(rappid: str, member: bool | None, as_json: bool) -> None:
     """Add RAPPID to the estate."""
     if member is None and interactive() and not as_json:
         member = not click.confirm("Did you make it? (No: you belong to it)", err=True)
-    _changed(estate_here().add(rappid, "member" if member else "created"), as_json)
+    _changed(_ask("estate.add", rappid=rappid, part="member" if member else "created"), as_json)
 
 
 @estate.command()
@@ -74,14 +75,14 @@ def add(rappid: str, member: bool | None, as_json: bool) -> None:
 @JSON
 def remove(rappid: str, as_json: bool) -> None:
     """Take RAPPID, or the one that begins so, out of the estate. What it names stays where it is."""
-    _changed(estate_here().remove(rappid), as_json)
+    _changed(_ask("estate.remove", rappid=rappid), as_json)
 
 
 @estate.command()
 @JSON
 def rebuild(as_json: bool) -> None:
     """Add every twin and neighborhood of this home that is missing; make a damaged file anew."""
-    found = estate_here().rebuild()
+    found = _ask("estate.rebuild")
     _changed(found, as_json)
     if found["aside"] and not as_json:
         print_out(f"  The damaged one lies in {tilde(found['aside'])}")
@@ -112,17 +113,13 @@ def pack(
     as_json: bool,
 ) -> None:
     """Pack the estate with the eggs of its twins. Of a private tier only the pointer travels."""
-    verbs = verbs_here()
-    chosen = () if no_twins else twins or None
     with secrets_listed(unless=as_json), nullcontext() if as_json else progress() as line:
         if line is not None:
             line("Packing the estate…")
-        found = estate_here().pack(
-            verbs.pack,
-            places_here().pack,
-            key=Home.here().identity(),
-            twins=chosen,
-            into=output,
+        found = _ask(
+            "estate.pack",
+            twins=[] if no_twins else twins or None,
+            into=whole(output),
             exclude_memory=exclude_memory,
             allow=allow,
             overwrite=force,
@@ -146,16 +143,19 @@ def pack(
 @click.pass_context
 def hatch(context: click.Context, kept: str, yes: bool, as_json: bool) -> Any:
     """Hatch the eggs of the estate KEPT, which lies here as data. An egg file: rappd egg hatch FILE."""
-    with estate_here().kept_egg(kept) as path:
-        return context.invoke(
-            hatch_egg,
-            file=path,
-            overwrite="",
-            no_memory=False,
-            trust_signer=None,
-            yes=yes,
-            as_json=as_json,
-        )
+    return context.invoke(
+        hatch_egg,
+        file=Path(_ask("estate.lay", kept=kept)["path"]),
+        overwrite="",
+        no_memory=False,
+        trust_signer=None,
+        yes=yes,
+        as_json=as_json,
+    )
+
+
+def _ask(name: str, **given: Any) -> dict[str, Any]:
+    return HomeClient(Home.here(), timeout=3600).do(name, **given)
 
 
 def _changed(found: dict[str, Any], as_json: bool) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import hashlib
 import platform
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,50 +15,56 @@ from typing import Any
 from msgspec.structs import replace
 
 from agents.storage.safe_walk import LinkFreeFolder
-from envelopes.identity.keys import IdentityKey
 from neighborhoods.estate import estate_file
 from neighborhoods.estate.doors import door
 from neighborhoods.estate.errors import BadEstateError, NotInEstateError
 from neighborhoods.estate.estate_file import Estate, Part
 from neighborhoods.places.place import places
 from rappd.daemon.home import Home
+from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import PackRequest
-from rappd.version import __version__
+from rappd.features.eggs.waiting import whole_path
+from rappd.features.operation import OWNER, Text, operation
 from twins.byte_sizes import format_bytes
 from twins.eggs.nested_eggs import FOLDER
-from twins.eggs.writers.formats import EggMaker
 from twins.workspace.identity_file import Identity, indented
 from twins.workspace.listing import find, scan
 from twins.workspace.rappid import Rappid
 from twins.workspace.twin import adopt
 from twins.workspace.workspace import TwinLayout, Workspace
 
-Pack = Callable[[PackRequest], dict[str, Any]]
 PackPlace = Callable[..., dict[str, Any]]
 
 
 class EstateOperations:
-    """One home's estate. Answers are JSON objects; raises ``ReportableError``. Blocks on the disk."""
+    """One home's estate. Answers are JSON objects; raises ``ReportableError``. Most of it blocks on the disk."""
 
     def __init__(
         self,
         home: Home,
         host: Workspace,
+        eggs: EggOperations,
+        pack_place: PackPlace,
         *,
         machine: str,
-        github: str = "",
-        private_pointer: str = "",
+        github: str,
+        private_pointer: str,
     ) -> None:
-        """``private_pointer``: the repository of the owner's private tier; only this text ever travels."""
+        """``pack_place`` packs one neighborhood by its key.
+
+        ``private_pointer``: the repository of the owner's private tier; only this text ever travels.
+        """
         self._home = home
         self._host = host
+        self._eggs, self._pack_place = eggs, pack_place
         self._machine = machine
         self._github = github
         self._pointer = private_pointer
         self._twins = TwinLayout(home.root)
 
+    @operation("estate.show", "GET", "/estate", right=OWNER)
     def show(self) -> dict[str, Any]:
-        """``{"estate": the file or None, "doors": […], "kept": estates of others, as data}``. Writes nothing."""
+        """Shows the estate's file, or null, the links to what is in it, and estates of others that lie here as data."""
         estate = Estate.read(self._home.root)
         kinds = self._kinds()
         doors = []
@@ -77,16 +84,18 @@ class EstateOperations:
             "kept": [self._kept(folder) for folder in self._kept_folders()],
         }
 
-    def add(self, rappid: str, part: Part = "created") -> dict[str, Any]:
-        """Adds one entry by hand."""
+    @operation("estate.add", "POST", "/estate", right=OWNER)
+    def add(self, rappid: Text, part: Part = "created") -> dict[str, Any]:
+        """Adds one entry by hand: what the owner made (`created`), or belongs to (`member`)."""
         return self._change(
             lambda estate, at: estate.with_entries(part, [rappid], via="manual", at=at),
             f"{rappid} is listed in",
         )
 
-    def remove(self, text: str) -> dict[str, Any]:
-        """Removes one entry, by its rappid or the beginning of its tail. The thing itself stays where it is."""
-        return self._change(lambda estate, at: estate.without(text, at=at), "It is out of")
+    @operation("estate.remove", "POST", "/estate/remove", right=OWNER)
+    def remove(self, rappid: Text) -> dict[str, Any]:
+        """Removes one entry, by its `rappid` or the beginning of its tail. The thing itself stays where it is."""
+        return self._change(lambda estate, at: estate.without(rappid, at=at), "It is out of")
 
     def note(self, rappid: str, part: Part, via: str) -> None:
         """Adds what came into this home just now."""
@@ -97,10 +106,7 @@ class EstateOperations:
         with contextlib.suppress(NotInEstateError):
             self.remove(rappid)
 
-    def owner(self) -> str:
-        """The rappid of this machine's owner: the brainstem's, minted where there is none yet."""
-        return self._owner()
-
+    @operation("estate.rebuild", "POST", "/estate/rebuild", right=OWNER)
     def rebuild(self) -> dict[str, Any]:
         """Adds whatever lives in this home and is missing. A damaged file is set aside and made anew."""
         aside = None
@@ -110,7 +116,7 @@ class EstateOperations:
             except BadEstateError:
                 aside, estate = estate_file.set_aside(self._home.root), None
             changed = self._scanned(estate or self._new(), "rebuild")
-            changed = replace(changed, owner=changed.owner or self._owner())
+            changed = replace(changed, owner=changed.owner or self.owner())
             estate_file.save(self._home.root, changed)
         return {
             "estate": changed.as_json(),
@@ -118,22 +124,31 @@ class EstateOperations:
             "message": f"The estate has {len(changed.created)} created and {len(changed.member)} member entries.",
         }
 
-    def pack(
+    @operation("estate.pack", "POST", "/estate/pack", right=OWNER)
+    async def pack(
         self,
-        packing: Pack,
-        pack_place: PackPlace,
-        *,
-        key: IdentityKey,
-        twins: Sequence[str] | None = None,
+        twins: list[str] | None = None,
         into: str = "",
         exclude_memory: bool = False,
-        allow: Collection[str] = (),
+        allow: list[str] | None = None,
         overwrite: bool = False,
     ) -> dict[str, Any]:
-        """Packs the estate with the eggs of its ``twins`` (None: all that live here) and of its neighborhoods.
+        """Packs the estate with the eggs of its `twins` (without them: of all that live here) and of its neighborhoods.
 
-        ``packing`` packs one twin, ``pack_place`` one neighborhood by its key. Raises ``SecretsFoundError`` like it.
+        `into`, `exclude_memory`, `allow` and `overwrite` as of an egg.
         """
+        target = whole_path(into) if into else None
+        await self._eggs.flush()
+        return await asyncio.to_thread(self._pack, twins, target, exclude_memory, allow or [], overwrite)
+
+    def _pack(
+        self,
+        twins: list[str] | None,
+        into: Path | None,
+        exclude_memory: bool,
+        allow: list[str],
+        overwrite: bool,
+    ) -> dict[str, Any]:
         from neighborhoods.estate.estate_egg import (  # brings the archive writer along
             MemberEgg,
             write_estate_egg,
@@ -147,9 +162,9 @@ class EstateOperations:
             if estate != before:
                 estate_file.save(self._home.root, estate)
         chosen = scan(self._twins).twins if twins is None else [find(self._twins, one) for one in twins]
-        target = Path(into).expanduser().absolute() if into else self._place(at)
+        target = into or self._place(at)
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        maker = EggMaker(version=__version__, host=self._machine)
+        maker = self._eggs.home_eggs.packing.maker
         self._twins.eggs.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".packing-", dir=self._home.root / "eggs") as scratch:
             members, left_out = [], []
@@ -161,17 +176,23 @@ class EstateOperations:
                     exclude_memory=exclude_memory,
                     allow=frozenset(allow),
                 )
-                done = packing(request)["packed"]
+                done = self._eggs.home_eggs.packing.pack(request)["packed"]
                 left_out += [{**one, "path": f"{twin.key}/{one['path']}"} for one in done["left_out"]]
                 members.append(MemberEgg(twin.rappid.key, twin.rappid.text, twin.name, path))
             for place in self._places() if twins is None else ():
                 path = Path(scratch) / f"{place.rappid.key}.egg"
-                done = pack_place(place.rappid.key, into=str(path), allow=allow)["packed"]
+                done = self._pack_place(place.rappid.key, into=str(path), allow=allow)["packed"]
                 left_out += [{**one, "path": f"{place.rappid.key}/{one['path']}"} for one in done["left_out"]]
                 members.append(MemberEgg(place.rappid.key, place.rappid.text, place.name, path))
             with atomic_file(target, overwrite=overwrite) as file:
                 files = write_estate_egg(
-                    file, estate, members, at=at, key=key, maker=maker, private_pointer=self._pointer
+                    file,
+                    estate,
+                    members,
+                    at=at,
+                    key=self._home.identity(),
+                    maker=maker,
+                    private_pointer=self._pointer,
                 )
                 size, digest = settled(file)
         return {
@@ -188,22 +209,18 @@ class EstateOperations:
             "message": f"The estate is packed: {target}, {len(members)} eggs in it, {format_bytes(size)}.",
         }
 
-    @contextmanager
-    def kept_egg(self, selector: str) -> Iterator[Path]:
-        """An estate that lies here as data, as an egg again; it is gone after the block. Raises ``NotInEstateError``."""
-        folders = [
-            one for one in self._kept_folders() if one.name.startswith(selector) and len(selector) >= 4
-        ]
+    @operation("estate.lay", "POST", "/estate/lay", right=OWNER)
+    def lay(self, kept: Text) -> dict[str, Any]:
+        """Makes an estate that lies here as data (`kept` begins its key) an egg again, which waits at `path` for a day."""
+        folders = [one for one in self._kept_folders() if one.name.startswith(kept) and len(kept) >= 4]
         if len(folders) != 1:
-            raise NotInEstateError(f'No estate "{selector[:60]}" is kept here.', do="rappd estate show")
+            raise NotInEstateError(f'No estate "{kept[:60]}" is kept here.', do="rappd estate show")
         from neighborhoods.estate.estate_egg import SCHEMA
         from twins.zip.writer import ArchiveWriter
 
-        eggs = self._home.root / "eggs"
-        eggs.mkdir(mode=0o700, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".kept-", dir=eggs) as scratch:
-            path = Path(scratch) / f"estate-{folders[0].name[:16]}.egg"
-            with path.open("xb") as file, ArchiveWriter(file) as writer, LinkFreeFolder(folders[0]) as tree:
+        part = self._eggs.waiting.part()
+        try:
+            with part.open("xb") as file, ArchiveWriter(file) as writer, LinkFreeFolder(folders[0]) as tree:
                 names = [one for one in tree.files() if one.lower() != "hatch_receipt.json"]
                 if "manifest.json" not in names:
                     manifest = {"schema": SCHEMA, "scale": "estate", "type": "estate", "members": []}
@@ -211,7 +228,12 @@ class EstateOperations:
                 for name in names:
                     writer.add(name, tree.content(name))
                 writer.finish()
-            yield path
+            with part.open("rb") as packed:
+                digest = hashlib.file_digest(packed, "sha256").hexdigest()
+            name = f"estate-{folders[0].name[:16]}.egg"
+            return {"path": str(self._eggs.waiting.keep(part, digest, name))}
+        finally:
+            part.unlink(missing_ok=True)
 
     def _change(self, change: Callable[[Estate, datetime], Estate], what: str) -> dict[str, Any]:
         with estate_file.changing(self._home.root):
@@ -222,9 +244,10 @@ class EstateOperations:
         return {"estate": estate.as_json(), "message": f"{what} the estate."}
 
     def _new(self) -> Estate:
-        return Estate(owner=self._owner(), github=self._github)
+        return Estate(owner=self.owner(), github=self._github)
 
-    def _owner(self) -> str:
+    def owner(self) -> str:
+        """The rappid of this machine's owner: the brainstem's, minted where there is none yet."""
         self._host.create()
         twin = adopt(
             self._host,

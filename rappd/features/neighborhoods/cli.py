@@ -13,7 +13,6 @@ from rappd.cli.console import arrow, command, dim, print_json, print_out, status
 from rappd.cli.formatting import count, tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
-from rappd.cli.place_home import places_here
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -188,7 +187,9 @@ def pack(name: str, output: str, allow: tuple[str, ...], force: bool, as_json: b
     """Pack the neighborhood NAME with all that its members share; rappd egg hatch brings it back."""
     into = str(Path(output).expanduser().absolute()) if output else ""
     with secrets_listed(unless=as_json):
-        found = places_here().pack(name, into=into, allow=allow, overwrite=force)
+        found = HomeClient(Home.here(), timeout=3600).do(
+            "neighborhoods.pack", neighborhood=name, into=into, allow=allow, overwrite=force
+        )
     if as_json:
         print_json(found)
         return

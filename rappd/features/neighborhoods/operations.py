@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Any, Literal
 
 from neighborhoods.places.memberships import Scope
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.running_twins import whole_path
+from rappd.features.eggs.waiting import whole_path
 from rappd.features.neighborhoods.places import DAYS, PlaceOperations
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.peers.operations import PeerOperations
@@ -67,6 +68,15 @@ class NeighborhoodOperations:
         path = str(whole_path(into)) if into else ""
         work = asyncio.to_thread(self._places.invite, neighborhood, into=path, days=days, peer=row)
         return await self._changed(work)
+
+    @operation("neighborhoods.pack", "POST", "/neighborhoods/{neighborhood}/pack", right=OWNER)
+    async def pack(
+        self, neighborhood: str, into: str = "", allow: list[str] | None = None, overwrite: bool = False
+    ) -> dict[str, Any]:
+        """Packs a neighborhood's folder as an egg; `into`, `allow` and `overwrite` as of an egg."""
+        path = str(whole_path(into)) if into else ""
+        work = partial(self._places.pack, into=path, allow=allow or [], overwrite=overwrite)
+        return await asyncio.to_thread(work, neighborhood)
 
     @operation("neighborhoods.publish", "POST", "/neighborhoods/{neighborhood}/publish", right=OWNER)
     async def publish(

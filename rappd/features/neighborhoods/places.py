@@ -31,7 +31,7 @@ from neighborhoods.places.place import (
 )
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.home_eggs import EggOperations
+from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.features.estate.operations import EstateOperations
 from rappd.version import __version__
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
@@ -57,7 +57,7 @@ class PlaceOperations:
         self,
         home: Home,
         host: Workspace,
-        eggs: EggOperations,
+        eggs: HomeEggs,
         estate: EstateOperations,
         memberships: Memberships,
         *,

@@ -122,7 +122,7 @@ def export(
     if form == "egg":
         from rappd.features.sessions.eggs_cli import pack_session
 
-        pack_session(session, output, printer, allow=frozenset(allow), overwrite=force)
+        pack_session(session, output, printer, allow=allow, overwrite=force)
         return
     from rappd.sessions.session_list import OPENED, SESSION_CALLER, find_session, session_rows
     from rappd.store.reader import Reader

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +14,28 @@ from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError
-from rappd.features.eggs.cli_options import egg_at, secrets_listed, verbs_here
+from rappd.features.eggs.cli_options import egg_at, secrets_listed, whole
+from rappd.features.eggs.cli_progress import followed
 from twins.byte_sizes import format_bytes
 
 _SHOWN = 8
 
 
 def pack_session(
-    session: str, output: Path | None, printer: Printer, *, allow: frozenset[str], overwrite: bool
+    session: str, output: Path | str | None, printer: Printer, *, allow: Sequence[str], overwrite: bool
 ) -> None:
     """Packs a session, "" or ``current`` for the newest, and says where it lies."""
-    from rappd.features.eggs.packing import PackRequest
-
-    order = PackRequest(
-        form="session",
-        item="" if session == "current" else session,
-        into=str(output) if output else "",
-        allow=allow,
-        overwrite=overwrite,
-    )
     with secrets_listed(unless=printer.for_scripts):
-        found = verbs_here().pack(order)
+        found = followed(
+            "eggs.pack",
+            "Packing the session",
+            as_json=printer.for_scripts,
+            form="session",
+            item="" if session == "current" else session,
+            into=whole(output),
+            allow=list(allow),
+            overwrite=overwrite,
+        )
     printer.result(found, _show_packed, found["packed"])
 
 

@@ -9,8 +9,7 @@ import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rappd.features.eggs.running_twins import whole_path
-from rappd.features.eggs.waiting import UploadedEggs
+from rappd.features.eggs.waiting import UploadedEggs, whole_path
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.sessions.operations import moved
 from rappd.sessions.speakers import OWNER as OWNER_SPEAKER

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from neighborhoods.snapshot.errors import DrillUntriedError, NoSuchSnapshotError
 from neighborhoods.snapshot.snapshot_folder import DrillResult, SnapshotFolder, SnapshotRecord
 from rappd.daemon.home import Home
-from rappd.features.eggs.home_eggs import EggOperations
+from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.tenants.autostart import AutostartRegistry
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
@@ -45,7 +45,7 @@ class NeighborhoodSnapshots:
         self,
         home: Home,
         host: Workspace,
-        eggs: EggOperations,
+        eggs: HomeEggs,
         *,
         machine: str,
         url: str = "",

@@ -15,7 +15,8 @@ from neighborhoods.snapshot.errors import SnapshotRunningError
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.features.eggs.running_twins import DaemonEggOperations, whole_path
+from rappd.features.eggs.operations import EggOperations
+from rappd.features.eggs.waiting import whole_path
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
 from rappd.features.snapshots.work import DRILL, RESTORE, SNAPSHOT, SnapshotWork
@@ -49,7 +50,7 @@ class DaemonSnapshots:
     def __init__(
         self,
         verbs: NeighborhoodSnapshots,
-        eggs: DaemonEggOperations,
+        eggs: EggOperations,
         tenants: Tenants,
         roster: Roster,
         dispatcher: Dispatcher,

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from rappd.daemon.request_signatures import Signature
 from rappd.features.eggs.links import SECONDS, check_ticket
-from rappd.features.eggs.packed_eggs import laid_egg
+from rappd.features.eggs.packing import laid_egg
 from rappd.http.app_keys import DAEMON
 from rappd.http.responses import file_answer
 

@@ -141,6 +141,20 @@ export const devices = {
 };
 
 export const eggs = {
+  /** Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside. */
+  laid: asks("GET", "/eggs/laid"),
+  /** An egg that was packed here, as a download. */
+  save: saves("/eggs/laid/{folder}/{name}"),
+  /** The differences between two eggs: `before` and `after`, each `{id}` or `{path}`. */
+  diff: asks("POST", "/eggs/diff"),
+  /** Every hatching that has a receipt, the latest first. */
+  hatchings: asks("GET", "/eggs/hatchings"),
+  /** The senders whose eggs run their code without asking, and this machine's own key. */
+  signers: asks("GET", "/eggs/signers"),
+  /** Trusts the key with `fingerprint`, called `name`, until it is revoked. */
+  trust: asks("POST", "/eggs/signers"),
+  /** Ends the trust in a key. */
+  revoke: asks("DELETE", "/eggs/signers/{fingerprint}"),
   /** Takes an egg in (the body is the file, `?name=` what it is called) and says what it is and would do. */
   layDown: takes("/eggs"),
   /** Looks at an egg on this machine (`path`) as at an uploaded one: `id` of the copy, what it is, and the plan. */
@@ -151,32 +165,37 @@ export const eggs = {
   cancel: asks("POST", "/eggs/cancel"),
   /** Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`. */
   pack: follows("/eggs/pack"),
-  /** An egg that was packed here, as a download. */
-  save: saves("/eggs/laid/{folder}/{name}"),
   /** The plan for hatching an egg (`id`, or `path` on this machine), with the given `overwrite`. */
-  plan: asks("POST", "/eggs/plan"),
-  /** Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside. */
-  laid: asks("GET", "/eggs/laid"),
-  /** The differences between two eggs: `before` and `after`, each `{id}` or `{path}`. */
-  diff: asks("POST", "/eggs/diff"),
-  /** Every hatching that has a receipt, the latest first. */
-  hatchings: asks("GET", "/eggs/hatchings"),
+  plan: follows("/eggs/plan"),
+  /** Hatches the agents that a short `text` stands for, out of a clone of their `registry`. Events and `work` as of `/eggs/hatch`. */
+  hatchText: follows("/eggs/hatch-text"),
+  /** Makes one egg, `into`, of two that one being lived apart, `ours` and `theirs`; both came from `base`. */
+  merge: follows("/eggs/merge"),
   /** Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since. */
   rollback: asks("POST", "/eggs/rollback"),
-  /** The senders whose eggs run their code without asking, and this machine's own key. */
-  signers: asks("GET", "/eggs/signers"),
-  /** Trusts the key with `fingerprint`, called `name`. */
-  trust: asks("POST", "/eggs/signers"),
-  /** Ends the trust in a key. */
-  revoke: asks("DELETE", "/eggs/signers/{fingerprint}"),
-  /** Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner. */
-  send: asks("POST", "/eggs/send"),
-  /** Eggs that other machines sent, and nobody hatched yet. */
+  /** Throws away an egg that waits here unhatched, unless another tab looks at it. */
+  discard: asks("DELETE", "/eggs/{id}"),
+  /** Eggs that other machines and phones sent, and nobody hatched or threw away yet, the latest first. */
   arrived: asks("GET", "/eggs/arrived"),
   /** Throws away an egg that another machine sent. */
   throwAway: asks("DELETE", "/eggs/arrived/{id}"),
-  /** Throws away an egg that waits here unhatched, unless another tab looks at it. */
-  discard: asks("DELETE", "/eggs/{id}"),
+  /** Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner. */
+  send: asks("POST", "/eggs/send"),
+};
+
+export const estate = {
+  /** Shows the estate's file, or null, the links to what is in it, and estates of others that lie here as data. */
+  show: asks("GET", "/estate"),
+  /** Adds one entry by hand: what the owner made (`created`), or belongs to (`member`). */
+  add: asks("POST", "/estate"),
+  /** Removes one entry, by its `rappid` or the beginning of its tail. The thing itself stays where it is. */
+  remove: asks("POST", "/estate/remove"),
+  /** Adds whatever lives in this home and is missing. A damaged file is set aside and made anew. */
+  rebuild: asks("POST", "/estate/rebuild"),
+  /** Packs the estate with the eggs of its `twins` (without them: of all that live here) and of its neighborhoods. */
+  pack: asks("POST", "/estate/pack"),
+  /** Makes an estate that lies here as data (`kept` begins its key) an egg again, which waits at `path` for a day. */
+  lay: asks("POST", "/estate/lay"),
 };
 
 export const fleet = {
@@ -231,6 +250,8 @@ export const neighborhoods = {
   show: asks("GET", "/neighborhoods/{neighborhood}"),
   /** Writes an invite, good for `days`, `into` a file; `peer` counts a paired machine among the members. */
   invite: asks("POST", "/neighborhoods/{neighborhood}/invite"),
+  /** Packs a neighborhood's folder as an egg; `into`, `allow` and `overwrite` as of an egg. */
+  pack: asks("POST", "/neighborhoods/{neighborhood}/pack"),
   /** Publishes `agent` with a `scope`: neighborhood, public, or personal, which takes it back. */
   publish: asks("POST", "/neighborhoods/{neighborhood}/publish"),
   /** Leaves a neighborhood; its files are set aside. */

@@ -16,7 +16,7 @@ from fixtures.running_daemon import REPO, RunningDaemon, agent_source
 from fixtures.terminal import on_terminal
 
 from envelopes.errors import ReportableError
-from rappd.cli import egg_view
+from rappd.features.eggs import text as egg_view
 from tests.rappd.cli.gardener import KETTLE, PUMP, Gardener, fingerprint, lies, with_code
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
 from twins.eggs.writers.unread_kinds import NEVER_READ
@@ -381,7 +381,7 @@ def test_every_command_that_a_hint_names_exists() -> None:
 @pytest.mark.parametrize("role", list(Role))
 def test_plan_names_each_kind_of_file_that_it_counts(role: Role) -> None:
     assert egg_view._what({role.value: 2}), "a plan counts what it names"
-    page = (Path(egg_view.__file__).parents[1] / "web/components/eggs/plan-rows.js").read_text()
+    page = (Path(egg_view.__file__).parents[2] / "web/components/eggs/plan-rows.js").read_text()
     named = page[page.index("const CODE") : page.index("const CATEGORIES")]
     assert re.search(rf"\b{role.value}\b", named)
 

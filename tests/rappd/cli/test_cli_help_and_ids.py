@@ -12,10 +12,10 @@ from fixtures.free_ports import free_port
 from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import Terminal
 
-from rappd.cli import egg_options
 from rappd.cli.app import rappd
 from rappd.cli.commands import COMMANDS, GROUPS
 from rappd.control_client import ControlClient
+from rappd.features.eggs import cli_options as egg_options
 
 
 def groups_below(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from fixtures.running_daemon import RunningDaemon
 
-from rappd.features.eggs.packed_eggs import egg_file_name
+from rappd.features.eggs.packing import egg_file_name
 
 
 @pytest.mark.parametrize(

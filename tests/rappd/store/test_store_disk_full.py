@@ -136,7 +136,7 @@ class Eggs:
         self.told: list[str] = []
         notices = Notices(listeners=[lambda notice: self.told.append(notice.key)])
         looked = SimpleNamespace(inspect=lambda path: {"egg": {"name": path.name}})
-        operations = cast(Any, SimpleNamespace(verbs=looked))
+        operations = cast(Any, SimpleNamespace(home_eggs=looked))
         self.received = ReceivedEggs(Home(root), operations, EggTable(store), notices)
 
     async def send(self, id: str = A) -> dict[str, Any]:
