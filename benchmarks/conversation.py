@@ -14,8 +14,7 @@ from benchmarks.daemon import BenchDaemon
 from benchmarks.page import missing
 from envelopes.codecs import emergence
 from envelopes.codecs.chat import DEFAULT_USER_GUID
-from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id
-from envelopes.thread_id import thread_id
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, thread_id
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 

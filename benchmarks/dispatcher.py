@@ -28,8 +28,8 @@ def run() -> list[tuple[str, str]]:
 
 
 async def _pass(folder: Path, *, signed: bool, once: bool) -> float:
-    from envelopes.envelope import HELP, Envelope, new_id
-    from envelopes.identity.keys import IdentityKey, agent_id
+    from envelopes.envelope import HELP, Envelope, agent_id, new_id
+    from envelopes.identity.keys import IdentityKey
     from envelopes.identity.signatures import sign, verify
     from rappd.dispatch.dispatcher import Dispatcher
     from rappd.dispatch.rights import Caller

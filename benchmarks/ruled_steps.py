@@ -17,8 +17,7 @@ from aiohttp import ClientWebSocketResponse, web
 from benchmarks.bare_steps import BareListener, BareWorker, Steps
 from envelopes.codecs import emergence, wire
 from envelopes.codecs.hash_chain import GENESIS, link
-from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id
-from envelopes.thread_id import thread_id
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, thread_id
 from rappd.store.connections import open_writing
 
 _OURS, _THEIRS = "brainstem_0123456789abcdef", "brainstem_fedcba9876543210"

@@ -29,7 +29,7 @@ class PeerStore:
 
     def __init__(self, records: PeerStorage) -> None:
         self._records = records
-        self._by_key: dict[str, Peer] = {}
+        self.by_key: dict[str, Peer] = {}
         self._by_pin: dict[bytes, Peer] = {}
         self._by_name: dict[str, Peer] = {}
         self._revoked: dict[str, int] = {}
@@ -38,9 +38,6 @@ class PeerStore:
         self._changing = asyncio.Lock()  # each change begins with what the one before it left
         self.version = 0
         """Counts up whenever a peer comes, goes, or changes."""
-
-    def __len__(self) -> int:
-        return len(self._by_key)
 
     async def load(self) -> None:
         """Reads the peers that are on the disk."""
@@ -54,11 +51,11 @@ class PeerStore:
 
     def all(self) -> list[Peer]:
         """Every peer, by name."""
-        return sorted(self._by_key.values(), key=lambda peer: peer.name)
+        return sorted(self.by_key.values(), key=lambda peer: peer.name)
 
     def get(self, fingerprint: str) -> Peer | None:
         """The peer with that key."""
-        return self._by_key.get(fingerprint)
+        return self.by_key.get(fingerprint)
 
     def by_pin(self, pin: bytes) -> Peer | None:
         """The peer whose pinned certificate has that SHA-256."""
@@ -66,7 +63,7 @@ class PeerStore:
 
     def by_prefix(self, prefix: str) -> Peer | None:
         """The peer that the end of an agent id stands for (16 hex)."""
-        return next((peer for peer in self._by_key.values() if peer.prefix == prefix), None)
+        return next((peer for peer in self.by_key.values() if peer.prefix == prefix), None)
 
     def named(self, name: str) -> str | None:
         """The key that a name stands for here."""
@@ -76,13 +73,13 @@ class PeerStore:
     def find(self, selector: str) -> Peer:
         """A peer by its name, ``name_4f2a`` or the beginning of its key (4 hex or more). ``NoSuchPeerError``."""
         wanted = selector.strip().lower()
-        peer = self._by_name.get(wanted) or self._by_key.get(wanted)
+        peer = self._by_name.get(wanted) or self.by_key.get(wanted)
         if peer is not None:
             return peer
         name, _, start = wanted.rpartition("_")
         fits = [
             one
-            for one in self._by_key.values()
+            for one in self.by_key.values()
             if len(start) >= 4 and one.fingerprint.startswith(start) and name in ("", one.name, one.called)
         ]
         if len(fits) == 1:
@@ -109,7 +106,7 @@ class PeerStore:
             raise PeerConflictError(
                 f"Its key begins like {alike.name}'s.", do=f"rappd peers revoke {alike.name}, or keep away"
             )
-        known = self._by_key.get(introduction.fingerprint)
+        known = self.by_key.get(introduction.fingerprint)
         if name and self.named(_proper(name)) not in (None, introduction.fingerprint):
             raise KeyChangedError(
                 f"{name}'s key has changed; nothing was sent.",
@@ -164,7 +161,7 @@ class PeerStore:
         Its name here does not change.
         """
         async with self._changing:
-            peer, now = self._by_key.get(fingerprint), time.monotonic()
+            peer, now = self.by_key.get(fingerprint), time.monotonic()
             if peer is None or peer.called == called or now < self._named_until.get(fingerprint, 0.0):
                 return
             self._named_until[fingerprint] = now + NAME_SECONDS
@@ -176,7 +173,7 @@ class PeerStore:
             peer = self.find(selector)
             at = _now()
             await self._records.remove_peer(peer.fingerprint, at)
-            self._leave(self._by_key.get(peer.fingerprint, peer))
+            self._leave(self.by_key.get(peer.fingerprint, peer))
             self._named_until.pop(peer.fingerprint, None)
             self._revoked[peer.fingerprint] = at
         self._tell("revoked", peer)
@@ -188,12 +185,12 @@ class PeerStore:
 
     def was_seen(self, fingerprint: str, address: str) -> bool:
         """True when ``seen`` would have nothing to note."""
-        peer = self._by_key.get(fingerprint)
+        peer = self.by_key.get(fingerprint)
         return peer is None or (peer.address == address and _now() - peer.seen_at < 60_000_000)
 
     async def seen(self, fingerprint: str, address: str) -> None:
         """Notes that a peer was reached at ``address``; written down at most once a minute."""
-        peer = self._by_key.get(fingerprint)
+        peer = self.by_key.get(fingerprint)
         if peer is None or self.was_seen(fingerprint, address):
             return
         self._enter(replace(peer, address=address, seen_at=_now()))
@@ -206,13 +203,13 @@ class PeerStore:
         return peer
 
     def _enter(self, peer: Peer) -> None:
-        if (before := self._by_key.get(peer.fingerprint)) is not None:
+        if (before := self.by_key.get(peer.fingerprint)) is not None:
             self._leave(before)
-        self._by_key[peer.fingerprint] = self._by_pin[peer.pin] = self._by_name[peer.name] = peer
+        self.by_key[peer.fingerprint] = self._by_pin[peer.pin] = self._by_name[peer.name] = peer
 
     def _leave(self, peer: Peer) -> None:
         for index, key in (
-            (self._by_key, peer.fingerprint),
+            (self.by_key, peer.fingerprint),
             (self._by_pin, peer.pin),
             (self._by_name, peer.name),
         ):

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from agents.contract.file_discovery import AgentFile, Stamp, find_sense_files
+from agents.contract.file_discovery import AgentFile, Stamp, find_sense_files, is_entered
 from agents.contract.may_run import YOURS, Allowed, Trust
 from agents.errors import AgentError
 from agents.storage.safe_fs import SafeTree
@@ -170,15 +170,19 @@ class Senses:
     def __init__(self, folder: Path, *, trust: Trust, files: SafeTree | None = None) -> None:
         """``files``: the tree that the folder is in."""
         self._folder = folder
-        self._tree = files
+        self._tree = files or SafeTree(folder)
         self._trust = trust
         self._files: dict[str, _File] = {}
         self._seen: list[tuple[Slot | None, SenseFault | None]] = []
         self.now = SenseOutput()
+        self.places: tuple[Path, ...] = (folder,)
+        """The folders and files that were looked at: one of them has another stamp before anything is different."""
 
     def look(self) -> SenseOutput:
         """Reads again what changed, sets ``now`` and returns it. Blocks on the disk."""
+        inner = self._tree.folders(self._folder, is_entered)
         found = find_sense_files(self._folder, self._tree)
+        self.places = (self._folder, *map(self._folder.joinpath, inner), *(file.path for file in found))
         known = self._files
         self._files = {file.rel: _read(file, known.get(file.rel)) for file in found}
         seen = [self._usable(file, self._files[file.rel]) for file in found]

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from agents.brainstem import prompt
 from agents.brainstem.model_calls import ReadCall, read_call
 from agents.brainstem.prompt import Soul
-from agents.brainstem.result_shortening import shortened
 from agents.brainstem.senses import MainStream, SenseOutput, Senses
 from agents.brainstem.text_calls import (
     NOT_UNDERSTOOD,
@@ -33,7 +32,6 @@ from agents.runtime.registry import AgentRegistry
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult, AgentRunner
 from envelopes.codecs.pictures import Picture
-from envelopes.codecs.strict_json import too_deep
 from envelopes.events import Call, Delta, Emit, Notice, Piece, Result, Thought, Waiting
 
 log = logging.getLogger(__name__)
@@ -208,11 +206,11 @@ class Brainstem:
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit
         stream = MainStream(turn.sensed.delimiters) if emit else None
-        hold = TextCallHold()
+        hold = TextCallHold() if emit and tools else None
 
         def on_text(piece: str) -> None:
             assert emit is not None and stream is not None
-            shown = stream.feed(hold.feed(piece) if tools else piece)
+            shown = stream.feed(hold.feed(piece) if hold else piece)
             if shown:
                 emit(Delta(shown))
 
@@ -249,7 +247,7 @@ class Brainstem:
             request.everyday = lambda: self._everyday(turn, request)
         completion = await self.thinking.complete(request)
         if not _is_written_call(turn, completion, tools) and emit and stream:
-            rest = stream.feed(hold.release()) + stream.finish()
+            rest = stream.feed(hold.release() if hold else "") + stream.finish()
             if rest:
                 emit(Delta(rest))
         turn.model = completion.model or turn.model
@@ -353,7 +351,7 @@ class Brainstem:
         show.result(ran)
         if not read.problem and name not in turn.used:
             turn.used.append(name)
-        told = shortened(ran.result if ran.ok else ran.error, turn.modes.result_characters)
+        told = ran.told(turn.modes.result_characters)
         if ran.ok:
             return told, f"[{name}] {told}", ran.slush
         return f"Error: {told}", f"[{name}] ERROR: {told}", None
@@ -410,7 +408,8 @@ def _extra(ask: Ask) -> dict[str, Any]:
 
 def _messages(ask: Ask) -> list[Message]:
     content = parts(ask.user_input, ask.pictures) if ask.pictures else ask.user_input
-    return [*map(with_pictures, ask.history), {"role": "user", "content": content}]
+    said = [with_pictures(one) if "pictures" in one else one for one in ask.history]
+    return [*said, {"role": "user", "content": content}]
 
 
 def _is_written_call(turn: _Turn, completion: Completion, tools: list[dict[str, Any]]) -> bool:
@@ -443,4 +442,4 @@ def _arguments(text: str) -> dict[str, Any]:
         found = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
         return {}
-    return found if isinstance(found, dict) and not too_deep(found) else {}
+    return found if isinstance(found, dict) else {}

@@ -75,21 +75,22 @@ def _find(folder: Path, suffixes: tuple[str, ...], files: SafeTree | None) -> li
     listed = tree.files(
         folder if files else (),
         wants=lambda name: name.endswith(suffixes) and name != BASE and not name.startswith("."),
-        enters=_is_entered,
+        enters=is_entered,
     )
     found = [AgentFile(rel, folder / rel, stamp_of(status), tree) for rel, status in listed]
     found.sort(key=lambda file: os.fsencode(file.rel))
     return found
 
 
-def _is_entered(name: str) -> bool:
+def is_entered(name: str) -> bool:
+    """True for the name of a folder in which files are looked for."""
     return not name.startswith(".") and name not in SKIPPED_FOLDERS
 
 
 def _walk_shipped(folder: str, prefix: str) -> Iterator[AgentFile]:
     with os.scandir(folder) as entries:
         for entry in entries:
-            if not _is_entered(entry.name):
+            if not is_entered(entry.name):
                 continue
             if entry.is_dir():
                 yield from _walk_shipped(entry.path, f"{prefix}{entry.name}/")

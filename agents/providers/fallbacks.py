@@ -49,13 +49,7 @@ async def _complete_as_seen(managed: ManagedProvider, request: ModelRequest) -> 
                 raise error_messages.pictures_refused(model, request.pictures, problem) from problem
     elif request.pictures:
         raise error_messages.pictures_refused(model, request.pictures)
-    return await managed.provider.complete(in_words(request))
-
-
-def in_words(request: ModelRequest) -> ModelRequest:
-    if not any(map(has_pictures, request.messages)):
-        return request
-    return replace(request, messages=without_pictures(request.messages))
+    return await managed.provider.complete(replace(request, messages=without_pictures(request.messages)))
 
 
 def answers_without_model(request: ModelRequest) -> bool:

@@ -18,8 +18,6 @@ _OF_ONE_PICTURE = re.compile(
 
 def with_pictures(message: Message) -> Message:
     """A message whose ``pictures`` became content parts, as OpenAI's servers take them."""
-    if "pictures" not in message:
-        return message
     rest = {key: value for key, value in message.items() if key != "pictures"}
     return {**rest, "content": parts(str(message.get("content") or ""), message["pictures"])}
 

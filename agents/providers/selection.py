@@ -14,12 +14,10 @@ from msgspec.structs import replace
 from agents.errors import AgentError, ModelUnavailableError
 from agents.providers import error_messages
 from agents.providers.abilities import Limit
-from agents.providers.fake import FakeModel
 from agents.providers.fallbacks import (
     OFFLINE_CALL,
     answers_without_model,
     complete,
-    in_words,
     replied_without,
 )
 from agents.providers.github_login import GitHubLogin
@@ -28,7 +26,7 @@ from agents.providers.local_servers import LocalServer, WorkerServes
 from agents.providers.managed_provider import ManagedProvider
 from agents.providers.model_help import Help
 from agents.providers.model_names import nearest
-from agents.providers.provider import Completion, ModelRequest, Prices, Provider
+from agents.providers.provider import Completion, FakeModel, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
 from agents.providers.refusals import REMEDIES, Meaning
 from agents.providers.settings import ProviderSettings
@@ -175,7 +173,7 @@ class ProviderSelector:
                 raise error_messages.no_model_for_pictures(_NO_MODEL_DO)
             if self.offered is not None:
                 request.extra["connect"] = _OFFERED_DO
-            completion = await self._offline.complete(in_words(request))
+            completion = await self._offline.complete(request)
             completion.provider = self._offline.name
         elif answers_without_model(request):
             completion = await self._without(request, None)
@@ -368,7 +366,7 @@ class ProviderSelector:
         self.meter.degraded += 1
         request.extra["problem"] = problem
         request.extra["connect"] = ""  # the notice says what helps with the one that is set up
-        completion = await self._offline.complete(replace(in_words(request), model=""))
+        completion = await self._offline.complete(replace(request, model=""))
         completion.notice = replied_without(problem)
         completion.provider = self._offline.name
         completion.tool_calls = tuple(

@@ -75,8 +75,9 @@ class AgentRegistry:
                 if key not in found
             ]
             fresh = await self._describer.describe(todo, self._states)
-            self._states = {key: fresh.get(key) or self._states[key] for key in found}
-            self._settle()
+            if fresh or found.keys() != self._states.keys():
+                self._states = {key: fresh.get(key) or self._states[key] for key in found}
+                self._settle()
             for key in fresh:
                 changes.extend(_changes(self._states[key]))
             return changes

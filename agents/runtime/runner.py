@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import itertools
 import logging
 import time
@@ -45,10 +46,33 @@ class AgentResult(msgspec.Struct, frozen=True):
     raised: str | None = None
     interrupted: bool = False
 
-    @property
-    def error(self) -> str:
-        """The message of a failed call, as ``agent_logs`` and the model get it."""
-        return self.result if self.raised is None else self.raised
+    def told(self, most: int) -> str:
+        """The result, or the message of a failed call, as ``agent_logs`` and the model get it: shortened to ``most``."""
+        return _shortened(self.result if self.ok or self.raised is None else self.raised, most)
+
+    async def recorded(self, most: int) -> dict[str, Any]:
+        """The result as the record holds it: ``{result}``, or the shortened one with ``whole: {characters, sha256}``.
+
+        ``sha256`` is that of the whole text in UTF-8.
+        """
+        whole = self.result
+        if len(whole) <= most:
+            return {"result": whole}
+        digest = await asyncio.to_thread(lambda: hashlib.sha256(whole.encode()).hexdigest())
+        return {"result": _shortened(whole, most), "whole": {"characters": len(whole), "sha256": digest}}
+
+
+_END_SHARE = 4
+"""The end of a long result keeps one part in this many: errors and sums stand there."""
+
+
+def _shortened(text: str, most: int) -> str:
+    """The beginning and the end of a text, with the number of characters left out between; ``text`` up to ``most``."""
+    if len(text) <= most:
+        return text
+    end = most // _END_SHARE
+    begin = most - end
+    return f"{text[:begin]}\n[… {len(text) - begin - end} characters left out …]\n{text[len(text) - end :]}"
 
 
 class Limits(Protocol):

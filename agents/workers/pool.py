@@ -22,6 +22,7 @@ from agents.workers.worker_handle import WorkerHandle
 from agents.workers.worker_quota import WorkerQuota
 from agents.workers.zygote_client import ZygoteClient
 
+_TICK = 0.02
 _PATIENCE = 0.02  # seconds that a call waits, all workers at work, before another is started
 _LONG = 0.2  # seconds after which a worker's descendants are counted, and between two counts
 _TRIES = 5
@@ -37,10 +38,6 @@ class PoolOwner(Protocol):
 
     def zygote(self) -> ZygoteClient:
         """The process that workers are forked from. Raises WorkerStartError."""
-        ...
-
-    def watch(self, pool: WorkerPool) -> None:
-        """Call ``pool.tick`` until nothing is under way in it."""
         ...
 
     def printed(self, key: str, pid: int, line: str) -> None:
@@ -78,7 +75,6 @@ class WorkerPool:
     ) -> None:
         self.key = key
         self.plan = plan
-        self.ticking = False
         self._hooks = hooks
         self._encoded = encoded or plan.encoded()
         self._supervisor = supervisor
@@ -92,6 +88,8 @@ class WorkerPool:
         self._requests = 0
         self._last_used = 0.0
         self._last_count = 0.0
+        self._ticker: asyncio.TimerHandle | None = None
+        """Runs while anything is under way."""
         self._idling: asyncio.TimerHandle | None = None
         self._closing = False
         self._gone = asyncio.Event()
@@ -138,8 +136,8 @@ class WorkerPool:
                 self._soonest = call.deadline
             if self._idle or len(self._backlog) == 1:
                 self.pump()
-        if not self.ticking:
-            self._supervisor.watch(self)
+        if self._ticker is None:
+            self._ticker = self._loop.call_later(_TICK, self._tick)
         try:
             return await call.future
         except asyncio.CancelledError:
@@ -173,6 +171,8 @@ class WorkerPool:
         with contextlib.suppress(TimeoutError):  # a process that even SIGKILL does not end is left behind
             async with asyncio.timeout(_LEAVE_SECONDS):
                 await self._gone.wait()
+        if self._ticker is not None:
+            self._ticker.cancel()
 
     def stats(self) -> dict[str, Any]:
         """``{workers, pids, in_hand, waiting, requests}`` now; ``requests`` since the start."""
@@ -271,7 +271,7 @@ class WorkerPool:
             self.pump()
             if self._quota is not None:
                 self._quota.pump()
-            if not self.ticking:
+            if self._ticker is None:
                 self._tell_unused()
 
     def printed(self, pid: int, line: str) -> None:
@@ -279,7 +279,14 @@ class WorkerPool:
 
     # time
 
-    def tick(self, now: float) -> bool:
+    def _tick(self) -> None:
+        self._ticker = self._loop.call_later(_TICK, self._tick)
+        if not self._is_at_work(time.monotonic()):
+            self._ticker.cancel()
+            self._ticker = None
+            self._tell_unused()
+
+    def _is_at_work(self, now: float) -> bool:
         """Look at the clock; returns whether anything is still under way."""
         if self._backlog and now >= self._soonest:
             self._fail_late(now)
@@ -299,10 +306,7 @@ class WorkerPool:
             self._last_count = now
             self.enforce_process_limit(at_work_since=now - _LONG)
         self._last_used = now
-        if self._backlog or any(worker.call is not None for worker in self._workers):
-            return True
-        self._tell_unused()
-        return False
+        return bool(self._backlog) or any(worker.call is not None for worker in self._workers)
 
     def enforce_process_limit(self, at_work_since: float | None = None) -> bool:
         """End workers that have started about as many processes as they may; looks only at those at work on one call since then, if that is given.
@@ -400,7 +404,7 @@ class WorkerPool:
         self._idling = None
         if not self._workers:
             return
-        idle = 0.0 if self.ticking else time.monotonic() - self._last_used
+        idle = 0.0 if self._ticker else time.monotonic() - self._last_used
         if idle >= self.plan.idle_seconds:
             self._finish_all()
         else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,7 +16,6 @@ from agents.workers.zygote_client import LaunchZygote, ZygoteClient, ZygoteSetti
 
 OnOutput = Callable[[str, int, str], None]
 
-_TICK = 0.02
 _COUNT = 1.0
 _PROCESSES_OF_ALL = 4096
 _ATTEMPTS = 3
@@ -49,10 +47,10 @@ class WorkerSupervisor:
         self._on_output = on_output
         self.loop = asyncio.get_running_loop()
         self._zygote: ZygoteClient | None = None
+        self.zygote_pid = 0
+        """The zygote's process id; 0 while there is none."""
         self._pools: dict[str, WorkerPool] = {}
-        self._busy: set[WorkerPool] = set()
         self._earlier_requests = 0  # of pools that are gone
-        self._ticker: asyncio.TimerHandle | None = None
         self._counter: asyncio.TimerHandle | None = None
         self._zygotes_started = 0
         self._failures = 0
@@ -104,18 +102,12 @@ class WorkerSupervisor:
         self._closing = True
         await asyncio.gather(*(pool.close() for pool in self._pools.values()))
         self._pools.clear()
-        for timer in (self._ticker, self._counter):
-            if timer is not None:
-                timer.cancel()
+        if self._counter is not None:
+            self._counter.cancel()
         if self._zygote is not None:
             self._zygote.end()
         while self._ending:
             await asyncio.gather(*self._ending)
-
-    @property
-    def zygote_pid(self) -> int:
-        """The zygote's process id; 0 while there is none."""
-        return self._zygote.pid if self._zygote is not None else 0
 
     def sandbox_report(self) -> dict[str, Any]:
         """``{kind, detail, …}``: what shuts workers in here, for people; kind "unknown" before the start."""
@@ -137,6 +129,8 @@ class WorkerSupervisor:
 
     def zygote(self) -> ZygoteClient:
         """The living zygote, started when there is none. Raises WorkerStartError when it keeps ending."""
+        if self._counter is None:  # a worker is about to be started
+            self._counter = self.loop.call_later(_COUNT, self._count)
         if self._zygote is None:
             if self._closing or self._failures >= _ATTEMPTS:
                 self._failures = 0  # the next request tries again
@@ -148,37 +142,17 @@ class WorkerSupervisor:
             self._zygotes_started += 1
             try:
                 link.start()
+                self.zygote_pid = link.pid
             except BaseException:  # whatever it was: one that did not start cannot be ended either
                 self._zygote = None
                 raise
             return link
         return self._zygote
 
-    def watch(self, pool: WorkerPool) -> None:
-        """Call ``pool.tick`` until nothing is under way in it."""
-        pool.ticking = True
-        self._busy.add(pool)
-        if self._ticker is None:
-            self._ticker = self.loop.call_later(_TICK, self._tick)
-        if self._counter is None:
-            self._counter = self.loop.call_later(_COUNT, self._count)
-
     def printed(self, key: str, pid: int, line: str) -> None:
         """A worker wrote a line."""
         if self._on_output is not None:
             self._on_output(key, pid, line)
-
-    def _tick(self) -> None:
-        self._ticker = None
-        now = time.monotonic()
-        try:
-            for pool in list(self._busy):
-                if not pool.tick(now):
-                    pool.ticking = False
-                    self._busy.discard(pool)
-        finally:
-            if self._busy:
-                self._ticker = self.loop.call_later(_TICK, self._tick)
 
     def _count(self) -> None:
         """Agent code may multiply after its call, too; so long as there are workers, they are counted."""
@@ -186,7 +160,7 @@ class WorkerSupervisor:
         self._counter = self.loop.call_later(_COUNT, self._count) if any(working) else None
 
     def _zygote_ended(self, link: ZygoteClient) -> None:
-        self._zygote = None
+        self._zygote, self.zygote_pid = None, 0
         self._failures = 0 if link.report else self._failures + 1
         task = self.loop.create_task(link.wait())
         self._ending.add(task)

@@ -103,7 +103,7 @@ def decode_request(raw: bytes) -> ChatRequest:
         turn.lower() if turn else None,
         twin_chat,
         follows.lower() if isinstance(follows, str) else None,
-        pictures.checked(body.get("pictures")),
+        pictures.checked(body["pictures"]) if body.get("pictures") is not None else [],
         model_name(body.get("model")),
     )
 

@@ -1,4 +1,4 @@
-"""The one key: an Ed25519 identity, its fingerprint, and the ids derived from it."""
+"""The one key: an Ed25519 identity, and its fingerprint."""
 
 from __future__ import annotations
 
@@ -62,13 +62,3 @@ def verify(public: bytes, signature: bytes, message: bytes) -> bool:
     except (InvalidSignature, ValueError):
         return False
     return True
-
-
-def agent_id(name: str, fingerprint: str) -> str:
-    """``<name>_<first 16 hex of the node's fingerprint>``: what the wire calls an agent of a node."""
-    return f"{name}_{fingerprint[:16]}"
-
-
-def brainstem_id(fingerprint: str) -> str:
-    """The id on the wire of a machine's brainstem."""
-    return agent_id("brainstem", fingerprint)

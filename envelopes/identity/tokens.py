@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from envelopes.envelope import new_id
+from envelopes.envelope import agent_id, new_id
 from envelopes.errors import BadCapabilityError, BadTokenError
 from envelopes.identity.capabilities import check
-from envelopes.identity.keys import IdentityKey, agent_id, fingerprint_of
+from envelopes.identity.keys import IdentityKey, fingerprint_of
 
 if TYPE_CHECKING:
     from jwt.api_jws import PyJWS

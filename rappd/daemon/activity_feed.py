@@ -14,6 +14,7 @@ import orjson
 from agents.contract.agent import Change
 from envelopes.codecs.emergence import as_object
 from envelopes.envelope import Envelope
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.store.notice_table import Notice
 from rappd.tenants.agent_summary import example_for, failure_text, ready_text
 from rappd.transcript.rows import envelope_row
@@ -30,7 +31,9 @@ _LOOK_SECONDS = 1.0
 class ActivityFeed:
     """Hands news to listeners; one that reads too slowly loses the oldest, nobody else waits."""
 
-    def __init__(self) -> None:
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        """``dispatcher``: its records are news, while somebody listens."""
+        self._dispatcher = dispatcher
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
         self.watched: dict[str, Callable[[], Awaitable[object]]] = {}
@@ -38,10 +41,8 @@ class ActivityFeed:
         self._seen: dict[str, object] = {}
         self._looked = 0.0
 
-    def saw(self, envelope: Envelope, workspace: str) -> None:
-        """A record was written down."""
-        if self._listeners:
-            self._tell({"type": "event", **envelope_row(as_object(envelope))})
+    def _saw(self, envelope: Envelope) -> None:
+        self._tell({"type": "event", **envelope_row(as_object(envelope))})
 
     def agents_changed(self, tenant: Tenant, changes: list[Change], *, quiet: bool) -> None:
         """Agent files came, changed, failed or went."""
@@ -66,6 +67,7 @@ class ActivityFeed:
         """News from now on, as JSON."""
         queue: asyncio.Queue[bytes | None] = asyncio.Queue(_KEEP_WAITING)
         self._listeners.add(queue)
+        self._dispatcher.watchers.add(self._saw)
         try:
             while True:
                 await self._look()
@@ -79,6 +81,8 @@ class ActivityFeed:
                 yield line
         finally:
             self._listeners.discard(queue)
+            if not self._listeners:
+                self._dispatcher.watchers.discard(self._saw)
 
     def close(self) -> None:
         """Lets every listener go: an open page does not hold up the end."""

@@ -17,6 +17,7 @@ from agents.storage.safe_fs import in_file_pool
 from agents.workers.ssh_access import can_use_ssh_keys
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.zygote_client import LaunchZygote
+from envelopes.envelope import brainstem_id
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
 from rappd.daemon import startup
@@ -107,7 +108,6 @@ class Daemon:
     coordinator: Coordinator
     egg_transfer: EggTransferOperations
     operations: HostOperations
-    peer_tools: PeerToolGateway
     snapshot_schedule: SnapshotSchedule
     tether: TetherService
 
@@ -128,10 +128,11 @@ class Daemon:
         self.store = store
         self.started_at = time.time()
         self.port = settings.number("port")
+        self.hosts: set[str] = set()
+        """Host headers that the loopback listener answers to."""
         self.name = machine_name(home, settings.text("name"))
         self.dispatcher = Dispatcher(store)
-        self.activity = ActivityFeed()
-        self.dispatcher.watch(self.activity.saw)
+        self.activity = ActivityFeed(self.dispatcher)
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
         self.notices = Notices(NoticeTable(store), (self.activity.noticed, self.notify_command.tell))
         self.timers = Timers(TimerTable(store), ended=self._timer_ended)
@@ -169,7 +170,6 @@ class Daemon:
             models=self.model_choices,
             notices=self.notices,
             perform=lambda operation, arguments: self.operations.perform(operation, arguments),
-            peers=lambda: self.peer_tools,
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)
         self.notices.applies["approval"] = self._waits_for_approval
@@ -224,7 +224,7 @@ class Daemon:
             machine=self.name,
         )
         self.federation = FederationService(
-            LocalNode(home, settings, identity, self.name),
+            LocalNode(home, settings, identity, self.name, brainstem_id(identity.fingerprint)),
             store,
             self.dispatcher,
             self.tenants,
@@ -239,6 +239,7 @@ class Daemon:
         self.calls = CallOperations(self.federation)
         self.egg_transfer = EggTransferOperations(self.federation, self.eggs)
         self.peer_tools = PeerToolGateway(self.federation, self.calls)
+        self.services.reach(self.peer_tools)
         snapshots = NeighborhoodSnapshots(
             home,
             workspace,
@@ -340,18 +341,12 @@ class Daemon:
         """The settings in force."""
         return self.live_settings.current
 
-    @property
-    def hosts(self) -> frozenset[str]:
-        """Host headers that the loopback listener answers to."""
-        return self._hosts
-
     def listen_on(self, port: int) -> None:
         """Tells the daemon which port the loopback listener got."""
         self.port = port
         self.federation.brainstem_at(port)
-        self._hosts = frozenset(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
-
-    _hosts: frozenset[str] = frozenset()
+        self.hosts.clear()
+        self.hosts.update(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
     async def start(self) -> None:
         """Starts workers, agents, the model and the file watcher, once the listener is open.

@@ -65,5 +65,5 @@ def _machines(daemon: Daemon) -> dict[str, Any]:
         "port": machines.port,
         "hosts": machines.hosts,
         "announced": announced,
-        "peers": len(machines.peer_store),
+        "peers": len(machines.peer_store.by_key),
     }

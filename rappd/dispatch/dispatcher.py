@@ -21,11 +21,10 @@ from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, PARENT, THREAD, Envelope, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
-from rappd.dispatch.context import Handler, Repeatable, RequestContext
 from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.rows import now, on_thread, opened, placed, record_of, recordable
-from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Turn, Turns
+from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Handler, Repeatable, RequestContext, Turn, Turns
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError
 from rappd.errors import ConflictError, StoreError
 from rappd.store.operations import InboxClaim
@@ -36,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-Watcher = Callable[[Envelope, str], None]
+Watcher = Callable[[Envelope], None]
 
 _OWNER = "owner"
 _STOPPED = {"preempted": "Interrupted by the operator; it is asked again."}
@@ -49,7 +48,8 @@ class Dispatcher:
         self._store = store
         self.closing = False
         self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
-        self._watchers: list[Watcher] = []
+        self.watchers: set[Watcher] = set()
+        """Called with every record that was written down."""
         self.endpoints = Endpoints()
         self.turns = Turns()
         self.guests_turns = Turns(KEEP_OCTETS_OF_GUESTS_TURN)
@@ -71,10 +71,6 @@ class Dispatcher:
     def unroute(self, recipient: str) -> None:
         """Nobody answers for ``recipient`` any more."""
         self._handlers.pop(recipient, None)
-
-    def watch(self, watcher: Watcher) -> None:
-        """``watcher(envelope, workspace)`` sees every record that was written down."""
-        self._watchers.append(watcher)
 
     def submit(
         self,
@@ -166,7 +162,7 @@ class Dispatcher:
         """The same for what goes to another machine: committed before it is sent. Raises ``StoreError``."""
         request = _inside(outer, sender, recipient, data)
         outer.records.append(record_of(request, answers=False))
-        await self.record_first(request, outer.workspace)
+        await self.record_first(request)
         self.calls += 1
         return request
 
@@ -198,7 +194,7 @@ class Dispatcher:
 
         Without a session it gets one of its own.
         """
-        placed, info = opened(envelope, workspace, session, title, fresh=fresh)
+        placed, info = opened(envelope, workspace, session, title=title, fresh=fresh)
         self._store.thread(info)
         return placed
 
@@ -242,7 +238,7 @@ class Dispatcher:
                 return outer.reply(ACK, {"state": taken})
         if thread:  # a repeat may name another: the answer counts where the question stands
             envelope = on_thread(envelope, thread)
-        self._announce(envelope, workspace)
+        self._announce(envelope)
         context = RequestContext(envelope, turn.caller, workspace, turn.tell, records=records)
         if taken and not repeatable(envelope):
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
@@ -263,7 +259,7 @@ class Dispatcher:
             log.error("the answer to %s waits to be written down: %s", envelope.id, problem)
             kept = self._unrecorded.keep(reply, records, lambda: self._store.commit_reply(record, *key))
             await kept.recorded.wait()
-        self._announce(reply, workspace)
+        self._announce(reply)
         self.passed += 1
         return reply
 
@@ -305,24 +301,22 @@ class Dispatcher:
         found = await self._store.answer_to(sender, id)
         return emergence.from_object(orjson.loads(found)) if found is not None else None
 
-    def record_note(self, note: Envelope, workspace: str) -> None:
+    def record_note(self, note: Envelope) -> None:
         """Writes down a NOTE, which nobody answers, on the thread that it names."""
-        self._write(note, workspace)
+        self._write(note)
 
-    async def record_first(self, envelope: Envelope, workspace: str) -> None:
+    async def record_first(self, envelope: Envelope) -> None:
         """Commits a NOTE or a HELP before anything follows from it: before it counts, is sent, or is done.
 
         Raises ``StoreError``: then nothing may follow.
         """
-        await self._commit(envelope, workspace, answers=False)
+        await self._commit(envelope, answers=False)
 
     async def close(self) -> None:
         """Writes down the answers that still wait for it."""
         await self._unrecorded.close()
 
-    async def record_reply(
-        self, reply: Envelope, thread: str, *, workspace: str = "", late: bool = False
-    ) -> None:
+    async def record_reply(self, reply: Envelope, thread: str, *, late: bool = False) -> None:
         """Writes down what another machine answered, on a thread of this one.
 
         Raises ``UnrecordedReplyError`` where it cannot be yet: it is kept, and written down later.
@@ -334,10 +328,10 @@ class Dispatcher:
             return
         placed = on_thread(reply, thread)
         if late:  # it comes again where this fails
-            await self._commit(placed, workspace, answers=True)
+            await self._commit(placed, answers=True)
             return
         await self._commit_kept(placed, [], record_of(placed, answers=False))
-        self._announce(placed, workspace)
+        self._announce(placed)
 
     async def accept(self, envelope: Envelope) -> Envelope | None:
         """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
@@ -367,16 +361,14 @@ class Dispatcher:
         if thread:
             envelope = on_thread(envelope, thread)
         else:
-            said_first = envelope.data.get("user_input", "")[:1000].strip()
-            title = said_first.partition("\n\n")[0]  # attached text stands below it
-            envelope, info = opened(envelope, workspace, turn.session, title, fresh=fresh)
+            envelope, info = opened(envelope, workspace, turn.session, fresh=fresh)
             records.append(info)
             self._store.thread(info)
         context = RequestContext(
             envelope, turn.caller, workspace, turn.tell if turn.tells else None, records=records
         )
         if recorded is not None or self._store.trouble is not None:
-            await self.record_first(envelope, workspace)
+            await self.record_first(envelope)
             records.append(record_of(envelope, answers=False))
             if recorded is not None:
                 recorded()
@@ -390,10 +382,10 @@ class Dispatcher:
                 stopped = envelope.refusal(499, _STOPPED.get(reason, "Stopped."), reason)
                 if text := turn.said():
                     stopped.data["response"] = text
-                self._write(stopped, workspace)
+                self._write(stopped)
                 raise
             await self._commit_kept(reply, records, record_of(reply, answers=turn.tells))
-        self._announce(reply, workspace)
+        self._announce(reply)
         self.passed += 1
         return reply
 
@@ -424,15 +416,15 @@ class Dispatcher:
         record = record_of(envelope, answers=False)
         outer.records.append(record)
         self._store.queue(record)
-        self._announce(envelope, outer.workspace)
+        self._announce(envelope)
 
-    def _write(self, envelope: Envelope, workspace: str) -> None:
+    def _write(self, envelope: Envelope) -> None:
         self._store.queue(record_of(envelope, answers=False))
-        self._announce(envelope, workspace)
+        self._announce(envelope)
 
-    async def _commit(self, envelope: Envelope, workspace: str, *, answers: bool) -> None:
+    async def _commit(self, envelope: Envelope, *, answers: bool) -> None:
         await self._store.commit(record_of(envelope, answers=answers))
-        self._announce(envelope, workspace)
+        self._announce(envelope)
 
     async def _commit_kept(self, reply: Envelope, records: list[Record | ThreadInfo], record: Record) -> None:
         """Commits a reply. Raises ``UnrecordedReplyError`` where that fails: it is kept then, with ``records``."""
@@ -442,9 +434,9 @@ class Dispatcher:
             self._unrecorded.keep(reply, records, lambda: self._store.commit(record))
             raise UnrecordedReplyError(problem) from problem
 
-    def _announce(self, envelope: Envelope, workspace: str) -> None:
-        for watcher in self._watchers:
-            watcher(envelope, workspace)
+    def _announce(self, envelope: Envelope) -> None:
+        for watcher in self.watchers:
+            watcher(envelope)
 
 
 def _inside(outer: RequestContext, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:

@@ -15,8 +15,8 @@ from typing import Any, Generic, Literal, TypeVar
 from agents.contract.agent import Agent
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
-from rappd.dispatch.context import Handler, RequestContext
 from rappd.dispatch.rights import Caller, Right
+from rappd.dispatch.turns import Handler, RequestContext
 
 Call = Callable[
     [RequestContext, dict[str, Any], dict[str, Any] | None, OnPiece | None], Awaitable[AgentResult]

@@ -9,13 +9,14 @@ from typing import Any
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ERROR, HELP, PARENT, PEER_THREAD, THREAD, Envelope, new_id
+from envelopes.envelope import ERROR, HELP, PARENT, PEER_THREAD, THREAD, Envelope, new_id, thread_id
 from envelopes.errors import MalformedError
-from envelopes.thread_id import thread_id
 from rappd.store.records import Record, ThreadInfo
-from rappd.transcript.summaries import headline
 
 log = logging.getLogger(__name__)
+
+WIDTH = 80
+"""Characters of a title, or of a text in a list."""
 
 
 def placed(envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
@@ -23,8 +24,9 @@ def placed(envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
     claimed = envelope.extensions.get(THREAD)
     text = orjson.dumps(claimed or envelope.id).decode()
     thread = thread_id(workspace, envelope.sender, text)
-    title = envelope.data.get("user_input") or envelope.data.get("prompt") or envelope.data.get("agent")
-    info = ThreadInfo(thread, workspace, envelope.sender, text, headline(str(title or "")), now())
+    data = envelope.data
+    title = data.get("user_input") or data.get("prompt") or data.get("agent") or ""
+    info = ThreadInfo(thread, workspace, envelope.sender, text, headline(str(title)), now())
     found = on_thread(envelope, thread)
     if claimed:
         found.extensions[PEER_THREAD] = claimed
@@ -49,12 +51,19 @@ def record_of(envelope: Envelope, *, answers: bool) -> Record:
 
 
 def opened(
-    envelope: Envelope, workspace: str, session: Any, title: str, *, fresh: bool
+    envelope: Envelope, workspace: str, session: Any, *, fresh: bool, title: str = ""
 ) -> tuple[Envelope, ThreadInfo]:
-    """A record on the thread of its caller's session, or on one of its own, and that thread's information."""
+    """A record on the thread of its caller's session, or on one of its own, and that thread's information.
+
+    ``title`` is what a new thread is called; else it has the beginning of the sentence.
+    """
     if session is None:
         session, fresh = new_id(), True
     thread, text = thread_of(workspace, envelope.sender, session)
+    if not title:
+        title = (
+            envelope.data.get("user_input", "")[:1000].strip().partition("\n\n")[0]
+        )  # attached text is below
     info = ThreadInfo(thread, workspace, envelope.sender, text, headline(title), now(), fresh)
     return on_thread(envelope, thread), info
 
@@ -87,6 +96,12 @@ def recordable(reply: Envelope) -> tuple[Envelope, Record]:
             reply.extensions,
         )
         return refused, record_of(refused, answers=True)
+
+
+def headline(text: str, width: int = WIDTH) -> str:
+    """The text on one line, its end cut off at ``width``."""
+    line = " ".join(text[: 4 * width].split())
+    return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"
 
 
 def _without_history(envelope: Envelope) -> Envelope:

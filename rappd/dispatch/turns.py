@@ -1,4 +1,4 @@
-"""Turns: HELPs under way and lately answered, by their caller and id, with their events and replies."""
+"""Turns: HELPs under way and lately answered, by their caller and id, with their events and replies; and who performs them."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import asyncio
 import time
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from operator import itemgetter
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from agents.providers.provider import Completion, Usage
 from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
-from envelopes.events import Delta, Event, encode, replaces
+from envelopes.events import Delta, Emit, Event, encode, replaces
 from rappd.dispatch.rights import Caller
 from rappd.errors import StoreError
+from rappd.store.records import Record, ThreadInfo
 
 KEEP_SECONDS = 300.0
 KEEP_TURNS = 200
@@ -31,6 +33,33 @@ _delta = msgspec.json.Decoder(Delta).decode
 
 _Key = tuple[str, str]
 Work = Callable[["Turn"], Coroutine[Any, Any, Envelope]]
+
+
+class RequestContext(msgspec.Struct):
+    """One record on its way through: who called, on which thread, and who listens for progress.
+
+    ``usage`` is what its agents' own model calls came to, once there was one. ``records`` is what was written down
+    of it so far: it is written down anew where the event log lost it.
+    """
+
+    envelope: Envelope
+    caller: Caller
+    workspace: str
+    emit: Emit | None = None
+    usage: Usage | None = None
+    records: list[Record | ThreadInfo] = []
+
+    def used(self, completion: Completion) -> None:
+        """Counts a model call that an agent made."""
+        self.usage = self.usage or Usage()
+        self.usage.add(completion)
+
+
+Handler = Callable[[RequestContext], Awaitable[dict[str, Any]]]
+"""Performs a HELP and returns the DONE's data; raises ``ReportableError`` to refuse."""
+
+Repeatable = Callable[[Envelope], bool]
+"""Returns True when an interrupted HELP may be performed a second time."""
 
 
 class Turn:

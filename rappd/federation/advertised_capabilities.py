@@ -7,9 +7,9 @@ from typing import Any
 
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, HELP, STREAM
 from envelopes.identity.node_card import NodeCard
-from rappd.dispatch.context import Handler
 from rappd.dispatch.endpoints import Endpoint, Endpoints
 from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import Handler
 from rappd.tenants.tenant import HOST
 
 VERBS = [HELLO, HELP, DONE, ERROR, STREAM, CANCEL, ACK]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from envelopes.errors import ReportableError
-from envelopes.identity.keys import IdentityKey, brainstem_id
+from envelopes.identity.keys import IdentityKey
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.places.memberships import Memberships
@@ -75,17 +75,13 @@ class EggInbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalNode:
-    """This machine: its home, its settings, its key and what it is called."""
+    """This machine: its home, its settings, its key and what it is called. ``id`` is the sender of its envelopes."""
 
     home: Home
     settings: Settings
     identity: IdentityKey
     name: str
-
-    @property
-    def id(self) -> str:
-        """The sender of its envelopes."""
-        return brainstem_id(self.identity.fingerprint)
+    id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,11 +291,7 @@ class PeerEventHandler:
         presence: Callable[[], Presence],
         troubles: dict[str, str],
     ) -> None:
-        self._on_sign_of_life, self._presence, self._troubles = on_sign_of_life, presence, troubles
-
-    def on_sign_of_life(self, fingerprint: str, address: str) -> None:
-        """It was reached, or called."""
-        self._on_sign_of_life(fingerprint, address)
+        self.on_sign_of_life, self._presence, self._troubles = on_sign_of_life, presence, troubles
 
     def on_doubt(self, fingerprint: str) -> None:
         """Has the peer asked, which may take as long as any. What comes by another line is no answer."""

@@ -23,9 +23,9 @@ from envelopes.envelope import (
     STREAM,
     THREAD,
     Envelope,
+    agent_id,
 )
 from envelopes.errors import ReportableError
-from envelopes.identity.keys import agent_id
 from neighborhoods.transport.replies import StreamedReply
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Endpoints

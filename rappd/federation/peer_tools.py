@@ -12,14 +12,13 @@ from agents.library.ask_peer_agent import AskPeerAgent
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.strict_json import too_deep
-from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, is_uuid
+from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, agent_id, brainstem_id, is_uuid
 from envelopes.errors import ReportableError
-from envelopes.identity.keys import agent_id, brainstem_id
 from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
-from rappd.dispatch.context import RequestContext
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import ANYBODY
+from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.calls.operations import CallOperations, call_data, trace_of, with_twin
 from rappd.federation.remote_agents import RemoteAgent, names_told, offered_agents

@@ -11,9 +11,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from envelopes.codecs.emergence import encode
-from envelopes.envelope import ERROR, HELLO, HELP, Envelope, new_id
+from envelopes.envelope import ERROR, HELLO, HELP, Envelope, brainstem_id, new_id
 from envelopes.errors import ReportableError
-from envelopes.identity.keys import brainstem_id
 from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError

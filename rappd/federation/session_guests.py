@@ -9,13 +9,12 @@ from typing import Any
 
 import msgspec
 
-from envelopes.envelope import DONE, ERROR
+from envelopes.envelope import DONE, ERROR, agent_id
 from envelopes.errors import ReportableError
-from envelopes.identity.keys import agent_id
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
-from rappd.dispatch.context import RequestContext
+from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.calls.operations import CallOperations, call_data
 from rappd.federation.peer_tools import PeerToolGateway

@@ -28,8 +28,7 @@ from rappd.dispatch.rights import Caller
 from rappd.errors import ConflictError, RefusedError
 from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.http.app_keys import DAEMON
-from rappd.http.request_body import check_depth
-from rappd.http.responses import JSON, ok, plain, problem, refusal
+from rappd.http.bodies import JSON, check_depth, ok, plain, problem, refusal
 from rappd.version import __version__
 
 log = logging.getLogger(__name__)

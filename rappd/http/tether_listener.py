@@ -22,9 +22,8 @@ from neighborhoods.discovery.addresses import network_of
 from rappd.daemon.rate_limit import AddressLimit, RateLimit
 from rappd.errors import RefusedError
 from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
+from rappd.http.bodies import InvalidBodyError, UnsupportedMediaTypeError, ok, plain, problem
 from rappd.http.listening_sockets import listen
-from rappd.http.request_body import InvalidBodyError, UnsupportedMediaTypeError
-from rappd.http.responses import ok, plain, problem
 from rappd.tether.egg_transfers import EggTransfer
 from rappd.tether.errors import BadEggTokenError, OfferTooLongError, TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES

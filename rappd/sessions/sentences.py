@@ -1,10 +1,11 @@
-"""Sentences of a session: each is asked of one participant, and recorded whatever comes of it."""
+"""Sentences of a session: what somebody says, who is asked, and what they are told."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -18,11 +19,33 @@ from rappd.errors import ConflictError, RefusedError
 from rappd.sessions.events import history
 from rappd.sessions.guests import Guest, GuestList
 from rappd.sessions.participants import Participants
-from rappd.sessions.sentence import Say
 from rappd.sessions.speakers import WORKFLOW, Speaker
 from rappd.store.records import Event
-from rappd.tenants.tenant import HOST, Tenant
+from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenant_endpoints import LOOK
+
+MOST_TEXT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Say:
+    """Ask a participant; ``to`` is a name or ""."""
+
+    event_id: str
+    text: str
+    to: str
+    via: str = ""
+    """``mic``: it interrupts a workflow."""
+
+
+def unfit(text: str) -> str:
+    """The reason why a text is no sentence; "" for one that is."""
+    if not text.strip():
+        return "There is nothing to send."
+    if len(text) > MOST_TEXT:
+        return f"More than {MOST_TEXT} characters cannot be sent at once."
+    return ""
+
 
 log = logging.getLogger(__name__)
 
@@ -93,11 +116,11 @@ class Sentences:
         self, envelope: Envelope, thread: str, problem: ReportableError, recorded: Callable[[], None]
     ) -> None:
         asked = on_thread(envelope, thread)
-        await self._dispatcher.record_first(asked, HOST)
+        await self._dispatcher.record_first(asked)
         recorded()
         refused = asked.refusal(problem.status, str(problem), problem.code)
         refused.data["do"] = problem.do
-        await self._dispatcher.record_reply(refused, thread, workspace=HOST)
+        await self._dispatcher.record_reply(refused, thread)
 
 
 def _envelope(tenant: Tenant, speaker: Speaker, said: Say) -> Envelope:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from envelopes.thread_id import thread_id
+from envelopes.envelope import thread_id
 from rappd.errors import AmbiguousError, NotFoundError
 from rappd.store.records import ThreadRow
 

@@ -48,11 +48,11 @@ class SessionRecord:
 
     def note(self, thread: str, kind: str, by: str, text: str, more: dict[str, Any]) -> None:
         """Writes down an event that nobody answers."""
-        self._dispatcher.record_note(self._noted(thread, kind, by, text, more), HOST)
+        self._dispatcher.record_note(self._noted(thread, kind, by, text, more))
 
     async def note_first(self, thread: str, kind: str, by: str, text: str, more: dict[str, Any]) -> None:
         """Returns once the event is committed: for what counts from then on. Raises ``StoreError``."""
-        await self._dispatcher.record_first(self._noted(thread, kind, by, text, more), HOST)
+        await self._dispatcher.record_first(self._noted(thread, kind, by, text, more))
 
     async def events(
         self, thread: str, *, after: int = 0, first: int | None = None, last: int | None = None
@@ -81,7 +81,7 @@ class SessionRecord:
             told |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
             reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, told)
             with contextlib.suppress(UnrecordedReplyError):  # a session can be read without
-                await self._dispatcher.record_reply(reply, thread, workspace=HOST)
+                await self._dispatcher.record_reply(reply, thread)
 
     async def copy(self, parent: str, id: str, at_seq: int) -> None:
         """Begins a session with copies of a thread's events up to ``at_seq``, at the same places and moments.
@@ -104,7 +104,7 @@ class SessionRecord:
             told = {"code": 409, "msg": "It was answered in the other session.", "reason": "branched"}
             told |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
             reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, told)
-            await self._dispatcher.record_reply(reply, thread, workspace=HOST)
+            await self._dispatcher.record_reply(reply, thread)
 
     def _noted(self, thread: str, kind: str, by: str, text: str, more: dict[str, Any]) -> Envelope:
         data = {"kind": kind, "by": by, "text": text, **more}

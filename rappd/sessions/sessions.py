@@ -20,8 +20,7 @@ from rappd.sessions.errors import AskedElsewhereError, SessionClosedError
 from rappd.sessions.events import BRANCH, CLEAR, SESSION_END, SESSION_START, event_of
 from rappd.sessions.guests import BACKEND, INVITED, LEFT, Guest, GuestList
 from rappd.sessions.participants import Participants
-from rappd.sessions.sentence import Say
-from rappd.sessions.sentences import Sentences
+from rappd.sessions.sentences import Say, Sentences
 from rappd.sessions.session_list import OPENED, SessionRow, find_session, thread_of
 from rappd.sessions.session_record import SessionRecord, page_of
 from rappd.sessions.speakers import WORKFLOW, Speaker

@@ -63,8 +63,8 @@ def _described(agent: Agent) -> dict[str, Any]:
 
 def example_for(agent: Agent) -> str:
     """A sentence that reaches the agent even without a model; "" for one that needs what a new home has not."""
-    from agents.providers.offline.shipped import NOT_AT_ONCE  # after the listener listens
-    from agents.providers.offline.suggest import suggest
+    from agents.providers.offline.responses import suggest
+    from agents.providers.offline.route import NOT_AT_ONCE  # after the listener listens
 
     if agent.origin == SHIPPED and agent.name in NOT_AT_ONCE:
         return ""

@@ -12,7 +12,7 @@ import msgspec
 
 from agents.providers.selection import ProviderSelector
 from envelopes.envelope import THREAD
-from rappd.dispatch.context import RequestContext
+from rappd.dispatch.turns import RequestContext
 from rappd.store import model_table
 from rappd.store.store import Store
 

@@ -6,9 +6,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
-from agents.brainstem.result_shortening import recorded
 from agents.brainstem.turn import Answer, Ask
 from agents.contract.agent import Agent
 from agents.contract.agent_contract import distinct
@@ -16,17 +16,16 @@ from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
-from envelopes.envelope import DONE, ERROR, HELP, PICTURES, SLUSH, Envelope, new_id
+from envelopes.envelope import DONE, ERROR, HELP, PICTURES, SLUSH, Envelope, agent_id, new_id
 from envelopes.events import Notice
-from envelopes.identity.keys import agent_id
-from rappd.dispatch.context import RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import OWNER, Caller
+from rappd.dispatch.turns import RequestContext
 from rappd.errors import AgentFailedError, AgentInterruptedError, RefusedError, UsageProblemError
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.tenant_endpoints import LOOKS
-from rappd.tenants.worker_callbacks import Reach, WorkerCallbackHandler
+from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler
 
 log = logging.getLogger(__name__)
 
@@ -184,7 +183,7 @@ class TenantRequestHandler:
             raise
         if ran.ok:
             most = self._tenant.brainstem.modes.result_characters
-            told = {"agent": agent.name, "seconds": round(ran.seconds, 4), **await recorded(ran.result, most)}
+            told = {"agent": agent.name, "seconds": round(ran.seconds, 4), **await ran.recorded(most)}
             self._dispatcher.record_result(context, request, DONE, told)
         else:
             reason = "interrupted" if ran.interrupted else "agent"
@@ -200,20 +199,18 @@ class TenantRequestHandler:
         slush: dict[str, Any] | None,
         on_piece: OnPiece | None = None,
     ) -> AgentResult:
+        caller = context.caller
+        rights = CallbackRights(
+            agent, caller.operator, LOOKS.admits(caller), context.used, self._reach(context)
+        )
         return await self._tenant.runner.run(
             agent,
             arguments,
             user_guid=context.envelope.sender,
             slush=slush,
-            caller=context.caller.principal,
+            caller=caller.principal,
             on_piece=on_piece,
-            on_callback=self._callbacks.for_agent(
-                agent,
-                operator=context.caller.operator,
-                looks=LOOKS.admits(context.caller),
-                used=context.used,
-                reach=self._reach(context),
-            ),
+            on_callback=partial(self._callbacks.answer, rights),
         )
 
     def _reach(self, context: RequestContext) -> Reach | None:

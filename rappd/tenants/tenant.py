@@ -16,6 +16,7 @@ from agents.brainstem.senses import Senses
 from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent, Change
 from agents.contract.description import AgentStorage
+from agents.contract.file_discovery import Stamp
 from agents.contract.may_run import SHIPPED, YOURS, Allowed, Verdict
 from agents.errors import AgentError
 from agents.providers.selection import ProviderSelector
@@ -25,10 +26,10 @@ from agents.runtime.runner import AgentRunner, WorkerPools
 from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceIndex, ServiceReply, read_service
 from agents.storage.safe_fs import in_file_pool
 from agents.workers.supervisor import WorkerSupervisor
-from envelopes.identity.keys import agent_id
-from rappd.dispatch.context import RequestContext
+from envelopes.envelope import agent_id
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.notices.notices import Notices
 from rappd.settings.load import Settings
@@ -58,7 +59,6 @@ HOST = "brainstem"
 """The name of the host's tenant; every other is named by a twin's key."""
 
 _LOOK_SECONDS = 0.5
-_GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
 
 
 @dataclass(slots=True, kw_only=True)
@@ -76,12 +76,16 @@ class TenantServices:
     notices: Notices = field(default_factory=Notices)
     perform: Perform | None = None
     """Structural operations beside those of agents."""
-    peers: Callable[[], PeerGateway | None] = lambda: None
-    """Gives the way to other machines; None where there is none."""
+    peers: PeerGateway | None = None
+    """The way to other machines; None where there is none."""
 
     def apply(self, settings: Settings) -> None:
         """Settings that are in force from now on."""
         self.settings = settings
+
+    def reach(self, peers: PeerGateway) -> None:
+        """Other machines can be reached from now on."""
+        self.peers = peers
 
 
 class Tenant:
@@ -109,7 +113,7 @@ class Tenant:
         self.id = agent_id(address or name, services.node)
         self.active_requests = self.requests_begun = 0
         self._looked = 0.0
-        self._glanced = 0.0
+        self._stamps: list[Stamp | None] = []
         self._watched = watched
         self._closed = False
         self.workspace = workspace
@@ -128,7 +132,7 @@ class Tenant:
             name,
             self._plan(),
             trusted=trusted_plan,
-            request_context=self._trust.standing,
+            request_context=lambda: self._trust.standing,
         )
         self.registry = AgentRegistry(
             self._pools,
@@ -160,7 +164,7 @@ class Tenant:
             runner=self.runner,
             brainstem=self.brainstem,
             notices=self.notices,
-            peers=services.peers,
+            peers=lambda: services.peers,
             refresh=self.refresh,
             reload_variables=self.reload_variables,
             describe=self.describe,
@@ -188,7 +192,6 @@ class Tenant:
     async def refresh(self) -> list[Change]:
         """Looks at the agent files again; returns what changed."""
         self._looked = time.monotonic()
-        self._glanced = 0.0
         changes = await self.registry.refresh()
         self.publish()
         return changes
@@ -322,12 +325,12 @@ class Tenant:
         return found
 
     async def _glance(self) -> None:
-        """Sees what changed on disk of senses and of what is held."""
-        now = time.monotonic()
-        if now - self._glanced > _GLANCE_SECONDS:
-            self._glanced = now
+        """Reads senses and what is held again, once a stamp says that one of them changed: asking costs a few ``stat``."""
+        stamps = [_stamp(path) for path in (self._shared.trust.quarantine.path, *self.senses.places)]
+        if stamps != self._stamps:
             if await in_file_pool(self._glance_at_disk):
                 await self.refresh()
+            self._stamps = stamps
 
     def _glance_at_disk(self) -> bool:
         """True when the agent files have to be read again."""
@@ -370,11 +373,18 @@ class Tenant:
             return report.problem
 
 
+def _stamp(path: Path) -> Stamp | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
 def reference_to(path: Path) -> dict[str, Any]:
     """The reference by which a worker opens a file, wherever it lies. Blocks on the disk; raises ``NotFoundError``."""
     try:
         found = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a zero byte
         raise NotFoundError(f'No file "{str(path)[:200]}".', do="Give the path of an agent file.") from error
-    stamp = [found.st_mtime_ns, found.st_size, found.st_ino]
-    return {"rel": path.name, "path": str(path), "stamp": stamp}
+    return {"rel": path.name, "path": str(path), "stamp": [found.st_mtime_ns, found.st_size, found.st_ino]}

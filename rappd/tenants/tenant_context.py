@@ -10,7 +10,7 @@ from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner
-from rappd.dispatch.context import RequestContext
+from rappd.dispatch.turns import RequestContext
 from rappd.notices.notices import Notices
 from rappd.tenants.model_choices import ModelChoices
 from twins.trust.trust import Trust

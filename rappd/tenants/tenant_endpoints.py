@@ -10,11 +10,10 @@ from agents.contract.agent import REACHING, Agent, is_structural
 from agents.contract.looking import LOOKING, looking_tool
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
-from envelopes.envelope import HELP
-from envelopes.identity.keys import agent_id
-from rappd.dispatch.context import Handler, RequestContext
+from envelopes.envelope import HELP, agent_id
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import DEVICE, OWNER, PEER, Right
+from rappd.dispatch.turns import Handler, RequestContext
 
 LOOK = "LOOK"
 """The capability to be told of this machine's twins and machines; it counts for phones alone."""

@@ -10,6 +10,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
+
 from agents.contract.agent import Agent
 from agents.contract.looking import OPERATIONS
 from agents.errors import CallbackDeniedError
@@ -28,6 +30,21 @@ Reach = Callable[[str, dict[str, Any]], Awaitable[Any]]
 Used = Callable[[Completion], None]
 
 
+class CallbackRights(msgspec.Struct):
+    """The rights of one call of an agent to ask the daemon; ``reach`` asks other machines, within its turn.
+
+    ``used`` is told of every model call. ``looks``: operations that change nothing are allowed outside an
+    operator's turn.
+    """
+
+    agent: Agent
+    operator: bool
+    looks: bool
+    used: Used
+    reach: Reach | None
+    model_calls: int = 0
+
+
 class WorkerCallbackHandler:
     """Answers callbacks of one tenant's workers."""
 
@@ -40,40 +57,23 @@ class WorkerCallbackHandler:
         """Takes changed live settings over."""
         self._model_calls = settings.number("agents.model_calls")
 
-    def for_agent(
-        self,
-        agent: Agent,
-        *,
-        operator: bool,
-        used: Used,
-        reach: Reach | None = None,
-        looks: bool = False,
-    ) -> OnCallback:
-        """The answers that one call of ``agent`` gets; ``reach`` asks other machines, within its turn.
-
-        ``used`` is told of every model call. ``looks``: operations that change nothing are allowed outside an
-        operator's turn.
-        """
-        turns = 0
-
-        async def answer(operation: str, arguments: dict[str, Any]) -> Any:
-            nonlocal turns
-            if operation == "llm":
-                turns += 1
-                if turns > self._model_calls:
-                    raise CallbackDeniedError(
-                        f"{agent.name} used its {self._model_calls} model calls.",
-                        do="Raise agents.model_calls.",
-                    )
-                return await self._model_turn(agent.name, arguments, used)
-            if operation == "llm_status":
-                return self._status()
-            if operation == "host":
-                allowed = operator or (looks and str(arguments.get("operation", "")) in OPERATIONS)
-                return await self._host(agent, allowed, arguments, reach)
-            raise CallbackDeniedError(f'There is no callback "{operation[:40]}".')
-
-        return answer
+    async def answer(self, rights: CallbackRights, operation: str, arguments: dict[str, Any]) -> Any:
+        """Answers a callback of one call of an agent."""
+        agent = rights.agent
+        if operation == "llm":
+            rights.model_calls += 1
+            if rights.model_calls > self._model_calls:
+                raise CallbackDeniedError(
+                    f"{agent.name} used its {self._model_calls} model calls.",
+                    do="Raise agents.model_calls.",
+                )
+            return await self._model_turn(agent.name, arguments, rights.used)
+        if operation == "llm_status":
+            return self._status()
+        if operation == "host":
+            looks = rights.looks and str(arguments.get("operation", "")) in OPERATIONS
+            return await self._host(agent, rights.operator or looks, arguments, rights.reach)
+        raise CallbackDeniedError(f'There is no callback "{operation[:40]}".')
 
     def for_service(self) -> OnCallback:
         """Services get no callbacks: they answer every caller."""

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import network_of
 from rappd.errors import StoreError
-from rappd.sessions.sentence import Say
+from rappd.sessions.sentences import Say
 from rappd.sessions.sessions import Asking, Session, Sessions
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from envelopes.envelope import is_uuid
-from rappd.sessions.sentence import Say, unfit
+from rappd.sessions.sentences import Say, unfit
 
 PING_SECONDS = 5.0
 DEAD_SECONDS = 15.0

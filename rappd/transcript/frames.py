@@ -21,9 +21,8 @@ import orjson
 
 from envelopes.codecs import emergence
 from envelopes.codecs.hash_chain import GENESIS, link
-from envelopes.envelope import DONE, THREAD
+from envelopes.envelope import DONE, THREAD, thread_id
 from envelopes.errors import MalformedError
-from envelopes.thread_id import thread_id
 from rappd.errors import StoreError
 from rappd.store.reader import Reader
 from rappd.store.records import Event, Record, ThreadInfo, ThreadRow

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import orjson
 
 from envelopes.codecs.pictures import data_url
+from rappd.dispatch.rows import headline
 from rappd.store.records import Event, ThreadRow
 from rappd.transcript.exchanges import Exchange, Message, exchanges
 from rappd.transcript.speakers import Speakers
-from rappd.transcript.summaries import headline
 
 ARGUMENT_WIDTH = 40
 _SESSION = "session"

@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 
 from envelopes.envelope import ERROR
+from rappd.dispatch.rows import headline
 from rappd.store.records import Event, ThreadRow
-from rappd.transcript.summaries import headline
 
 
 def thread_row(thread: ThreadRow) -> dict[str, Any]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from rappd.dispatch.rows import headline
 from rappd.store.records import Event
 from rappd.transcript.exchanges import exchanges
-
-WIDTH = 80
 
 
 class Summary(NamedTuple):
@@ -25,7 +24,7 @@ class Summary(NamedTuple):
 
 
 def summaries(events: Iterable[Event]) -> list[Summary]:
-    """The turns of a thread, and agent calls outside of any turn, in order; texts at most ``WIDTH`` long."""
+    """The turns of a thread, and agent calls outside of any turn, in order; texts as headlines."""
     lines: list[Summary] = []
     for exchange in exchanges(events):
         first = exchange.asked or exchange.answered
@@ -44,9 +43,3 @@ def summaries(events: Iterable[Event]) -> list[Summary]:
             )
         )
     return lines
-
-
-def headline(text: str, width: int = WIDTH) -> str:
-    """The text on one line, its end cut off at ``width``."""
-    line = " ".join(text[: 4 * width].split())
-    return line if len(line) <= width else f"{line[: width - 1].rstrip()}…"

@@ -14,9 +14,8 @@ from envelopes.codecs.chat import (
     reply_body,
     request_envelope,
 )
-from envelopes.envelope import DONE
+from envelopes.envelope import DONE, thread_id
 from envelopes.errors import MalformedError
-from envelopes.thread_id import thread_id
 
 
 def _decode(**body: Any) -> ChatRequest:

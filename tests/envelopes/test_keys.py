@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from envelopes.envelope import agent_id
 from envelopes.errors import BadKeyError
-from envelopes.identity.keys import IdentityKey, agent_id, fingerprint_of, verify
+from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
 
 KEY = IdentityKey.generate()
 

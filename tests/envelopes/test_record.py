@@ -7,8 +7,7 @@ import uuid
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.envelope import is_uuid, new_id
-from envelopes.thread_id import thread_id
+from envelopes.envelope import is_uuid, new_id, thread_id
 
 
 def test_ids_are_random_uuids_of_version_four() -> None:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from envelopes.codecs import wire
 from envelopes.codecs.canonical import canonical
-from envelopes.envelope import Envelope
+from envelopes.envelope import Envelope, agent_id
 from envelopes.errors import BadSignatureError, MalformedError
-from envelopes.identity.keys import IdentityKey, agent_id, verify
+from envelopes.identity.keys import IdentityKey, verify
 from envelopes.identity.signatures import sign
 from envelopes.identity.signatures import verify as signer_of
 

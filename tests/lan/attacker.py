@@ -28,9 +28,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from aiohttp import ClientSession, web
 
 from envelopes.codecs.emergence import as_object, encode, from_object
-from envelopes.envelope import HELLO, Envelope, new_id
+from envelopes.envelope import HELLO, Envelope, agent_id, new_id
 from envelopes.identity.certificates import TlsMaterial, make_certificate
-from envelopes.identity.keys import IdentityKey, agent_id
+from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard, introduce
 from neighborhoods.discovery.announcement import Announcement
 from neighborhoods.pairing.service import PairingService

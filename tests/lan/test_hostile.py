@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from envelopes.codecs.emergence import encode
-from envelopes.envelope import HELP, Envelope, new_id
-from envelopes.identity.keys import IdentityKey, agent_id
+from envelopes.envelope import HELP, Envelope, agent_id, new_id
+from envelopes.identity.keys import IdentityKey
 from envelopes.identity.signatures import sign
 from envelopes.identity.tokens import mint_peer_token
 from lan.daemons import Daemon, measured, new_key, pair

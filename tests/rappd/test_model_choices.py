@@ -11,8 +11,8 @@ from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import Answer, RunningDaemon
 
 from envelopes.envelope import HELP, THREAD, Envelope, new_id
-from rappd.dispatch.context import RequestContext
 from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import RequestContext
 from rappd.tenants.model_choices import ModelChoices
 
 USUAL, CONVERSATION, TWIN, REQUEST = "usual", "for-talk", "for-twin", "for-once"

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from envelopes.codecs.hash_chain import GENESIS, link
+from rappd.dispatch.rows import headline
 from rappd.store.records import Event, ThreadRow
 from rappd.transcript.exchanges import exchanges
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
-from rappd.transcript.summaries import headline, summaries
+from rappd.transcript.summaries import summaries
 
 THREAD = "7c1e0000-0000-4000-8000-00000000000a"
 MORNING = 1_763_715_600_000_000  # 21 Nov 2025, 09:00:00 UTC

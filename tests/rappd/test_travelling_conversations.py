@@ -16,8 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from envelopes.codecs.pictures import MOST_TOGETHER, Picture, recorded
-from envelopes.envelope import PICTURES
-from envelopes.thread_id import thread_id
+from envelopes.envelope import PICTURES, thread_id
 from rappd.errors import StoreError
 from rappd.store.reader import Reader
 from rappd.store.records import Record, ThreadInfo

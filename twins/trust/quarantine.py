@@ -61,7 +61,7 @@ class QuarantineList:
     """
 
     def __init__(self, path: Path, home: Path) -> None:
-        self._path = path
+        self.path = path
         self._home = os.path.realpath(home)
         self._file: CachedFile[_Index] = CachedFile(path, _decode, lambda: _Index({}))
 
@@ -75,7 +75,7 @@ class QuarantineList:
 
     def hold_all(self, holds: Iterable[QuarantineEntry]) -> None:
         """The same for many files with one write; each ``path`` as ``key_of`` gives it."""
-        with exclusive_lock(self._path.parent):
+        with exclusive_lock(self.path.parent):
             known = self._copy()
             for one in holds:
                 known.setdefault(one.path, {})[one.sha256] = one
@@ -120,7 +120,7 @@ class QuarantineList:
         if not path and not sha256:
             return []
         key = self.key_of(path) if path else ""
-        with exclusive_lock(self._path.parent):
+        with exclusive_lock(self.path.parent):
             known = self._copy()
             ended: list[QuarantineEntry] = []
             for name in (key,) if key else tuple(known):
@@ -185,7 +185,7 @@ class QuarantineList:
         For forks and copies: before the copied files are in place. Returns how many holds were added.
         """
         old, new = f"{self.key_of(source)}/", f"{self.key_of(target)}/"
-        with exclusive_lock(self._path.parent):
+        with exclusive_lock(self.path.parent):
             known = self._copy()
             found = [one for by in known.values() for one in by.values() if one.path.startswith(old)]
             for one in found:
@@ -210,7 +210,7 @@ class QuarantineList:
         holds: Iterable[tuple[str, str]],
         change: Callable[[QuarantineEntry], QuarantineEntry | None],
     ) -> None:
-        with exclusive_lock(self._path.parent):
+        with exclusive_lock(self.path.parent):
             known = self._copy()
             found = [(path, sha256) for path, sha256 in holds if sha256 in known.get(path, ())]
             for path, sha256 in found:
@@ -233,10 +233,10 @@ class QuarantineList:
             for path, by_hash in sorted(known.items())
             if by_hash
         }
-        for left in self._path.parent.glob(f".{self._path.name}.*.tmp"):  # by a writer that was killed
+        for left in self.path.parent.glob(f".{self.path.name}.*.tmp"):  # by a writer that was killed
             left.unlink(missing_ok=True)
         write_atomically(
-            self._path, orjson.dumps({"schema": SCHEMA, "held": rows}, option=orjson.OPT_INDENT_2)
+            self.path, orjson.dumps({"schema": SCHEMA, "held": rows}, option=orjson.OPT_INDENT_2)
         )
         self._file.forget()
 

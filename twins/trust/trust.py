@@ -71,7 +71,8 @@ class WorkspaceTrust:
         self.may_run = trust.may_run
         self._folders = (workspace.root, workspace.agents)
         self._seen: Mapping[str, Mapping[str, str]] | None = None
-        self._standing: dict[str, Any] = {}
+        self.standing: Mapping[str, Any] = {}
+        """Fields that every request to a worker carries; empty when nothing is quarantined."""
 
     def look(self) -> Sequence[object]:
         """As ``agents.contract.may_run.Trust``."""
@@ -84,10 +85,6 @@ class WorkspaceTrust:
         except BadFileError:
             return _DAMAGED  # nothing of the workspace is served now; workers go by what they were told
         if found is not self._seen:
-            self._standing = {"held": orjson.Fragment(orjson.dumps(found))} if found else {}
+            self.standing = {"held": orjson.Fragment(orjson.dumps(found))} if found else {}
             self._seen = found
         return found
-
-    def standing(self) -> Mapping[str, Any]:
-        """Returns the fields that every request to a worker carries; empty when nothing is quarantined."""
-        return self._standing

@@ -10,12 +10,11 @@ import orjson
 
 from agents.providers.offline import free_text
 from agents.providers.offline.choices import Choice, choose, switch
-from agents.providers.offline.number_binding import assign
 from agents.providers.offline.schema import Param, Profile
 from agents.providers.offline.schema_check import fits
-from agents.providers.offline.tokens import Word, compact
-from agents.providers.offline.typed_values import typed, whole
-from agents.providers.offline.utterance import Found, Utterance
+from agents.providers.offline.typed_values import assign, typed, whole
+from agents.providers.offline.utterance import Found, Utterance, Word, compact
+from envelopes.codecs.strict_json import too_deep
 
 _NEUTRAL = frozenset(("fact", "general", "other", "any", "auto", "default", "normal", "note"))
 _OBJECT = re.compile(r"\{.{0,4000}\}", re.S)
@@ -108,7 +107,7 @@ class _Filling:
             given = orjson.loads(match.group())
         except orjson.JSONDecodeError:
             return
-        if not isinstance(given, dict):
+        if not isinstance(given, dict) or too_deep(given):
             return
         place = Found(None, match.start(), match.end())
         known = {param.name: param for param in self.profile.params}

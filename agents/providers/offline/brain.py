@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import orjson
 
-from agents.providers.lazy_imports import load
 from agents.providers.provider import Completion, ModelRequest, ToolCall
+
+if TYPE_CHECKING:
+    from agents.providers.offline.route import Decision
 
 
 class OfflineBrain:
@@ -30,32 +34,29 @@ class OfflineBrain:
         return self.name
 
     async def complete(self, request: ModelRequest) -> Completion:
-        if given := str(request.extra.get("without_model") or ""):
-            responses = await load("agents.providers.offline.responses")
-            return self._said(request, responses.NO_MODEL + given)
-        deciding = await load("agents.providers.offline.next_step")
         summaries = request.summaries() if request.summaries is not None else {}
-        found = await asyncio.to_thread(
-            deciding.decide,
-            request.messages,
-            request.tools,
-            request.round,
-            summaries,
-            at_computer=request.extra.get("at_computer", ()),
-        )
+        found = await asyncio.to_thread(_decided, request, summaries)
         if not isinstance(found, str):
             arguments = orjson.dumps(found.arguments).decode()
             call = ToolCall(f"offline-{next(self._numbers)}", found.name, arguments)
             return Completion(tool_calls=(call,), model=self.model)
-        if "connect" in request.extra:
-            responses = await load("agents.providers.offline.responses")
-            found = responses.connecting(found, str(request.extra["connect"]))
-        return self._said(request, found)
+        if request.on_text is not None:
+            request.on_text(found)
+        return Completion(text=found, model=self.model)
 
     async def close(self) -> None:
         """Nothing is held open."""
 
-    def _said(self, request: ModelRequest, text: str) -> Completion:
-        if request.on_text is not None:
-            request.on_text(text)
-        return Completion(text=text, model=self.model)
+
+def _decided(request: ModelRequest, summaries: Mapping[str, str]) -> Decision | str:
+    # imported by the first question, beside the event loop: their patterns and lists cost what the start must not
+    from agents.providers.offline.next_step import decide
+    from agents.providers.offline.responses import NO_MODEL, connecting
+
+    if given := str(request.extra.get("without_model") or ""):
+        return NO_MODEL + given
+    at_computer = request.extra.get("at_computer", ())
+    found = decide(request.messages, request.tools, request.round, summaries, at_computer=at_computer)
+    if isinstance(found, str) and "connect" in request.extra:
+        return connecting(found, str(request.extra["connect"]))
+    return found

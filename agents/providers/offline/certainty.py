@@ -12,13 +12,12 @@ import msgspec
 from agents.contract.agent import is_structural
 from agents.providers.model_help import Ground, is_sure
 from agents.providers.offline.match import bare, index_of
+from agents.providers.offline.memory import orders_remembering, remembered
 from agents.providers.offline.next_step import asked_last, decided, lookup
-from agents.providers.offline.recall import orders_remembering, remembered
-from agents.providers.offline.responses import NO_MODEL, listing, needs
+from agents.providers.offline.responses import NO_MODEL, listing, needs, suggest
 from agents.providers.offline.result_format import failure_of, present
 from agents.providers.offline.route import EXPLICIT, Decision
 from agents.providers.offline.schema import raw
-from agents.providers.offline.suggest import suggest
 from agents.providers.offline.utterance import Utterance
 from agents.providers.provider import Message, Tool
 

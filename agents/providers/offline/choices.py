@@ -8,9 +8,8 @@ from itertools import pairwise
 from typing import Any
 
 from agents.providers.offline.schema import Param, Profile
-from agents.providers.offline.tokens import STOP, Word, name_words, stem, word_set
-from agents.providers.offline.utterance import Utterance
-from agents.providers.offline.vocabulary import BOTH_WAYS, CHOICE_WORDS
+from agents.providers.offline.utterance import Utterance, Word, name_words
+from agents.providers.offline.vocabulary import BOTH_WAYS, CHOICE_WORDS, STOP, stem, word_set
 
 _NO = word_set("no without not exclude excluding disable skip dont off omit")
 _ORDER = 1.5  # what opening the sentence adds to sureness

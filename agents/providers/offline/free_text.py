@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from agents.providers.offline.match import related
 from agents.providers.offline.schema import Param, Profile
-from agents.providers.offline.synonyms import related
-from agents.providers.offline.tokens import STOP, VAGUE, Word, compact, name_words, word_set, words
-from agents.providers.offline.utterance import Found, Utterance
+from agents.providers.offline.utterance import Found, Utterance, Word, compact, name_words, words
+from agents.providers.offline.vocabulary import STOP, VAGUE, word_set
 
 TAKES_REST = word_set("text slot place path glob host symbol expression")
 """Kinds that may take what is left of a sentence."""

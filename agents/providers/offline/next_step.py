@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agents.contract.agent import is_structural
-from agents.providers.offline.neighborhood_commands import RESTORING, neighborhood_deed
-from agents.providers.offline.peer_prefix import ASKING
-from agents.providers.offline.recall import RECALLING, asking_buddy, recalling, remembered
+from agents.providers.offline.commands import ASKING, DOING, RESTORING, neighborhood_deed, twin_deed
+from agents.providers.offline.memory import RECALLING, asking_buddy, recalling, remembered
 from agents.providers.offline.responses import (
     NO_MODEL,
     NOTHING_RUN,
@@ -22,9 +21,7 @@ from agents.providers.offline.responses import (
     unclear,
 )
 from agents.providers.offline.result_format import present
-from agents.providers.offline.route import EXPLICIT, Decision, route
-from agents.providers.offline.small_talk import pleasantry
-from agents.providers.offline.twin_commands import DOING, twin_deed
+from agents.providers.offline.route import EXPLICIT, Decision, pleasantry, route
 from agents.providers.provider import Message, Tool
 
 _NONE: Mapping[str, str] = {}

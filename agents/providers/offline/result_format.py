@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from agents.providers.offline.tokens import word_set
+from agents.providers.offline.vocabulary import word_set
 
 _TEXTS = ("summary", "message", "result", "response", "output", "content", "answer", "text")
 _ERRORS = ("error", "error_message", "errors")

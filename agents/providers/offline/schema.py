@@ -12,7 +12,8 @@ from typing import Any
 
 import orjson
 
-from agents.providers.offline.tokens import FAINT_STEMS, compact, name_words, stem, terms, word_set
+from agents.providers.offline.utterance import compact, name_words, terms
+from agents.providers.offline.vocabulary import FAINT_STEMS, stem, word_set
 from agents.providers.provider import Tool
 
 _LONGEST_DESCRIPTION = 2_000

@@ -1,4 +1,4 @@
-"""A sentence as typed, with the typed values in it: numbers, dates, addresses, codes, quotes."""
+"""A sentence as typed: its words, and the typed values in it: numbers, dates, addresses, codes, quotes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
-from agents.providers.offline import dates
-from agents.providers.offline.numbers import Number, numbers
-from agents.providers.offline.tokens import Word, word_set, words
+from agents.providers.offline.quantities import Number, days, numbers, times
+from agents.providers.offline.vocabulary import STOP, stem, word_set
 
 _LONGEST_HEAD = 400  # characters looked at for what is asked; the rest can only be an argument
 _NEAR = 4_000  # characters looked at for typed values
@@ -51,6 +50,60 @@ _SPOKEN = {
     "times": "*", "x": "*", "plus": "+", "minus": "-", "divided by": "/", "multiplied by": "*",
     "to the power of": "^",
 }  # fmt: skip
+
+
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_NAME_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+|[^\W\da-zA-Z_]+")
+
+
+@dataclass(slots=True, frozen=True)
+class Word:
+    """One word of a text: ``text`` folded to lower case, ``start``/``end`` its place in the original."""
+
+    text: str
+    stem: str
+    start: int
+    end: int
+
+
+def words(text: str) -> list[Word]:
+    """The words of ``text`` in order; ``what's`` counts as ``what``, ``don't`` as ``dont``."""
+    found = []
+    for match in _WORD.finditer(text):
+        folded = _fold(match.group())
+        found.append(Word(folded, stem(folded), match.start(), match.end()))
+    return found
+
+
+def terms(text: str) -> Iterator[str]:
+    """Stems of ``text`` that carry meaning, hyphenated pairs also joined (``e-mail`` gives ``email``)."""
+    before: Word | None = None
+    for word in words(text):
+        if before is not None and word.start == before.end + 1 and text[before.end] == "-":
+            yield stem(before.text + word.text)
+        if word.text not in STOP:
+            yield word.stem
+        before = word
+
+
+@lru_cache(maxsize=8_192)
+def name_words(name: str) -> tuple[str, ...]:
+    """``HackerNews``, ``hacker_news`` and ``hacker-news`` all give ``("hacker", "news")``."""
+    return tuple(part.casefold() for part in _NAME_PART.findall(name))
+
+
+@lru_cache(maxsize=8_192)
+def compact(name: str) -> str:
+    """A name without case and separators, so that spellings of one name compare equal."""
+    return "".join(name_words(name))
+
+
+def _fold(word: str) -> str:
+    folded = word.casefold()
+    if folded.isalnum():
+        return folded
+    folded = folded.replace("’", "'")
+    return folded[:-2] if folded.endswith("'s") else folded.replace("'", "")
 
 
 @dataclass(slots=True, frozen=True)
@@ -151,12 +204,12 @@ class Utterance:
     @cached_property
     def dates(self) -> list[Found]:
         """Days, as ISO dates."""
-        return [Found(day.isoformat(), start, end) for day, start, end in dates.days(self._near, self.today)]
+        return [Found(day.isoformat(), start, end) for day, start, end in days(self._near, self.today)]
 
     @cached_property
     def times(self) -> list[Found]:
         """Times of day, as ``HH:MM``."""
-        return [Found(*found) for found in dates.times(self._near)]
+        return [Found(*found) for found in times(self._near)]
 
     @cached_property
     def paths(self) -> list[Found]:

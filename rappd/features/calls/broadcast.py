@@ -10,8 +10,7 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from envelopes.codecs.emergence import encode
-from envelopes.envelope import ACK, ERROR, HELLO, THREAD, Envelope, new_id
-from envelopes.identity.keys import brainstem_id
+from envelopes.envelope import ACK, ERROR, HELLO, THREAD, Envelope, brainstem_id, new_id
 from neighborhoods.delivery.broadcast import PeerResult, first_done, gather_all, hello_all
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
@@ -20,7 +19,6 @@ from rappd.features.calls.operations import LONGEST_WAIT, CallOperations, call_d
 from rappd.features.operation import OWNER, UnfitArgumentError, operation
 from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.service import PROBE_SECONDS, FederationService
-from rappd.tenants.tenant import HOST
 
 MOST_AT_ONCE = 100
 EVERYBODY = "all"
@@ -92,7 +90,7 @@ class BroadcastOperations:
             winner, heard = None, await gather_all(chosen, ask, wait, cancel=cancel)
         rows = [self._settled(one, asked[one.peer.fingerprint], started) for one in heard]
         calls = [row for row, _ in rows]
-        await asyncio.gather(*(m.dispatcher.record_reply(end, end.thread, workspace=HOST) for _, end in rows))
+        await asyncio.gather(*(m.dispatcher.record_reply(end, end.thread) for _, end in rows))
         return {"calls": calls, "winner": winner.peer.name if winner else None}
 
     @operation("peers.hello", "POST", "/peers/hello", right=OWNER)

@@ -12,8 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from envelopes.codecs import emergence
-from envelopes.envelope import PARENT, PATH, SIG, THREAD, Envelope
-from envelopes.identity.keys import brainstem_id
+from envelopes.envelope import PARENT, PATH, SIG, THREAD, Envelope, brainstem_id
 from neighborhoods.errors import NotInOutboxError, OutboxConflictError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope

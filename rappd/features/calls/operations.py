@@ -28,10 +28,10 @@ from envelopes.envelope import (
     TRACEPARENT,
     USAGE_TOKENS,
     Envelope,
+    brainstem_id,
     new_id,
 )
 from envelopes.errors import ReportableError
-from envelopes.identity.keys import brainstem_id
 from neighborhoods.delivery.retry import retried
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerOfflineError, RetriableError
@@ -108,12 +108,12 @@ class CallOperations:
                 await self.keep(peer, placed)
                 return placed.reply(ACK, {"state": "queued", "why": str(problem)})
             except ReportableError as problem:
-                await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
+                await m.dispatcher.record_reply(failed(placed, problem), placed.thread)
                 raise
             if reply.verb == ACK:
                 await self.keep(peer, placed, accepted=True)
                 return placed.reply(ACK, {"state": "accepted"})
-            await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
+            await m.dispatcher.record_reply(reply, placed.thread)
             return reply
 
         turn = Turn(placed, _OWNER, work, tells=stream)
@@ -130,7 +130,7 @@ class CallOperations:
         asked = Envelope(ident, m.node.id, brainstem_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
         session = f"call {id or new_id()}"
         placed = m.dispatcher.open_thread(asked, HOST, session=session, title=_what(data), fresh=not id)
-        await m.dispatcher.record_first(placed, HOST)
+        await m.dispatcher.record_first(placed)
         return placed
 
     async def ask(
@@ -248,16 +248,16 @@ class CallOperations:
         name = entry.name or entry.host
         asked = Envelope(new_id(), m.node.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
         placed = m.dispatcher.open_thread(asked, HOST, session=f"call {new_id()}", title=_what(data))
-        await m.dispatcher.record_first(placed, HOST)
+        await m.dispatcher.record_first(placed)
 
         async def work(_: Turn) -> Envelope:
             try:
                 said = await self.ask_published(entry, placed, wait=wait)
             except ReportableError as problem:
-                await m.dispatcher.record_reply(failed(placed, problem), placed.thread, workspace=HOST)
+                await m.dispatcher.record_reply(failed(placed, problem), placed.thread)
                 raise
             reply = placed.reply(DONE, {"result": said, "response": said})
-            await m.dispatcher.record_reply(reply, placed.thread, workspace=HOST)
+            await m.dispatcher.record_reply(reply, placed.thread)
             return reply
 
         turn = m.dispatcher.operations.begin(Turn(placed, _OWNER, work))

@@ -17,7 +17,7 @@ from weakref import WeakValueDictionary
 import orjson
 
 from agents.storage.atomic_write import sync_folder, write_atomically
-from envelopes.identity.keys import brainstem_id
+from envelopes.envelope import brainstem_id
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, UsageProblemError

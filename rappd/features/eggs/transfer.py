@@ -11,8 +11,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from envelopes.codecs import emergence
-from envelopes.envelope import Envelope, new_id
-from envelopes.identity.keys import brainstem_id
+from envelopes.envelope import Envelope, brainstem_id, new_id
 from neighborhoods.errors import PeerFailedError, PeerRefusedError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, OutgoingEnvelope

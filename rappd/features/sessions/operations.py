@@ -8,7 +8,7 @@ from typing import Any
 from envelopes.envelope import is_uuid, new_id
 from rappd.features.operation import OWNER, Text, UnfitArgumentError, operation
 from rappd.sessions.events import event_of
-from rappd.sessions.sentence import Say, unfit
+from rappd.sessions.sentences import Say, unfit
 from rappd.sessions.session_list import SessionRow
 from rappd.sessions.sessions import Session
 from rappd.sessions.speakers import OWNER as OWNER_SPEAKER

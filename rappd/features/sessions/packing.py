@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agents.storage.atomic_write import write_atomically
-from envelopes.identity.keys import IdentityKey, agent_id
+from envelopes.envelope import agent_id
+from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.sessions.participants import names_on_disk
 from rappd.sessions.session_list import OPENED, SESSION_CALLER, find_session, session_rows

@@ -21,10 +21,10 @@ from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.federation.service import FederationService
 from rappd.http.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
+from rappd.http.bodies import plain, problem
 from rappd.http.federation import eggs, envelopes, pairing, snapshots
 from rappd.http.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.envelopes import FOR_BATCHES
-from rappd.http.responses import plain, problem
 from rappd.transcript.frames import RecordedConversations
 from twins.trust.trust import Trust
 

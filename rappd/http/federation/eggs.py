@@ -12,8 +12,8 @@ from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
 from rappd.errors import NotFoundError, RefusedError
 from rappd.federation.components import EggInbox
+from rappd.http.bodies import ok
 from rappd.http.federation.callers import FEDERATION, caller
-from rappd.http.responses import ok
 
 _CHUNK = 1 << 20
 

@@ -20,6 +20,7 @@ from rappd.errors import NotFoundError
 from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService
 from rappd.http.admission import mark_authenticated
+from rappd.http.bodies import body_of, ok
 from rappd.http.event_stream import is_wanted, last_seen, opened
 from rappd.http.federation.callers import (
     FEDERATION,
@@ -28,8 +29,6 @@ from rappd.http.federation.callers import (
     caller,
     is_still,
 )
-from rappd.http.request_body import body_of
-from rappd.http.responses import ok
 
 routes = web.RouteTableDef()
 

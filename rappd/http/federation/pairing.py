@@ -11,8 +11,7 @@ from envelopes.errors import ReportableError
 from envelopes.ip_addresses import dialled_text
 from neighborhoods.pairing.service import PairingService
 from rappd.daemon.rate_limit import AddressLimit
-from rappd.http.request_body import InvalidBodyError, body_of
-from rappd.http.responses import ok, problem
+from rappd.http.bodies import InvalidBodyError, body_of, ok, problem
 
 PAIRING: Final = web.AppKey("pairing", PairingService)
 PAIRING_LIMIT: Final = web.AppKey("pairing_limit", AddressLimit)

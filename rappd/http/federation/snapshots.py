@@ -12,8 +12,8 @@ from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
 from neighborhoods.snapshot.shared_home import CAPABILITY, SharedHome
 from rappd.errors import RefusedError
+from rappd.http.bodies import ok
 from rappd.http.federation.callers import FEDERATION, caller
-from rappd.http.responses import ok
 from rappd.version import __version__
 
 STALLED_SECONDS = 30.0

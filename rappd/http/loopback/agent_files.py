@@ -8,9 +8,8 @@ from aiohttp import web
 
 from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import json_object, ok, text_field, upload
 from rappd.http.loopback.security import from_control, operator_only, started, tenant_of
-from rappd.http.request_body import json_object, text_field, upload
-from rappd.http.responses import ok
 from rappd.tenants.tenant import reference_to
 
 routes = web.RouteTableDef()

@@ -33,13 +33,13 @@ from rappd.http.loopback import (
     well_known,
 )
 from rappd.http.loopback.operation_routes import routes_of, routes_of_twins
-from rappd.http.loopback.security import HOSTS, TENANT, AllowedHosts, guard, under_twins
+from rappd.http.loopback.security import HOSTS, TENANT, guard, under_twins
 from rappd.tenants.tenant import Tenant
 
 
 def build(daemon: Daemon, table: OperationTable) -> web.Application:
     """Every route of the listener, those of the ``table`` among them, behind its guard; a twin's own once more under its name."""
-    app = _empty(daemon, daemon.host, AllowedHosts(lambda: daemon.hosts))
+    app = _empty(daemon, daemon.host, daemon.hosts)
     tables = [
         chat,
         health,
@@ -75,8 +75,7 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
 
 def build_for_twin(daemon: Daemon, tenant: Tenant, port: int, table: OperationTable) -> web.Application:
     """Builds the application for a booted twin's own port: the RAPP surface, no page, no structure."""
-    hosts = frozenset((f"127.0.0.1:{port}", f"localhost:{port}"))
-    app = _empty(daemon, tenant, AllowedHosts(lambda: hosts))
+    app = _empty(daemon, tenant, {f"127.0.0.1:{port}", f"localhost:{port}"})
     for module in (chat, health, agent_files, login, voice_routes, services):
         app.add_routes(module.routes)
     app.add_routes([*routes_of(table, below="/models"), *routes_of(table, below="/agents")])
@@ -84,7 +83,7 @@ def build_for_twin(daemon: Daemon, tenant: Tenant, port: int, table: OperationTa
     return app
 
 
-def _empty(daemon: Daemon, tenant: Tenant, hosts: AllowedHosts) -> web.Application:
+def _empty(daemon: Daemon, tenant: Tenant, hosts: set[str]) -> web.Application:
     app = web.Application(middlewares=[guard], client_max_size=daemon.settings.number("http.body_mb") << 20)
     app[DAEMON], app[TENANT], app[HOSTS] = daemon, tenant, hosts
     return app

@@ -8,9 +8,9 @@ from envelopes.errors import ReportableError
 from rappd.features.calls.operations import CallOperations
 from rappd.features.operation import Operation
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import json_object
 from rappd.http.event_stream import opened
 from rappd.http.loopback.security import operator_only
-from rappd.http.request_body import json_object
 
 routes = web.RouteTableDef()
 

@@ -6,9 +6,8 @@ from aiohttp import web
 
 from rappd.features.cartridges.operations import CartridgeOperations
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import InvalidBodyError, ok
 from rappd.http.loopback.security import operator_only
-from rappd.http.request_body import InvalidBodyError
-from rappd.http.responses import ok
 
 routes = web.RouteTableDef()
 

@@ -14,10 +14,9 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import check_depth, ok, refusal
 from rappd.http.event_stream import last_seen, opened
 from rappd.http.loopback.security import caller, tenant_of
-from rappd.http.request_body import check_depth
-from rappd.http.responses import ok, refusal
 from rappd.tenants.tenant import Tenant
 
 routes = web.RouteTableDef()

@@ -7,9 +7,8 @@ from aiohttp import web
 from envelopes.codecs.chat import DEFAULT_USER_GUID, model_name
 from rappd.dispatch.rows import thread_of
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import InvalidBodyError, InvalidFieldError, check_depth, json_object, ok
 from rappd.http.loopback.security import tenant_of
-from rappd.http.request_body import InvalidBodyError, InvalidFieldError, check_depth, json_object
-from rappd.http.responses import ok
 
 conversation_routes = web.RouteTableDef()
 

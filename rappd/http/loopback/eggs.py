@@ -8,7 +8,7 @@ from rappd.daemon.request_signatures import Signature
 from rappd.features.eggs.links import SECONDS, check_ticket
 from rappd.features.eggs.packing import laid_egg
 from rappd.http.app_keys import DAEMON
-from rappd.http.responses import file_answer
+from rappd.http.bodies import file_answer
 
 routes = web.RouteTableDef()
 

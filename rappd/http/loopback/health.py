@@ -15,8 +15,8 @@ from agents.providers.selection import ProviderDescription
 from agents.runtime import programs
 from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import ok
 from rappd.http.loopback.security import tenant_of
-from rappd.http.responses import ok
 from rappd.tenants.tenant import Tenant
 from rappd.version import __version__
 

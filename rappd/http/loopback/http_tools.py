@@ -13,9 +13,8 @@ from aiohttp import web
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import Caller
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import json_object, ok, text_field
 from rappd.http.loopback.security import caller
-from rappd.http.request_body import json_object, text_field
-from rappd.http.responses import ok
 from rappd.tenants.tenant import HOST
 
 routes = web.RouteTableDef()

@@ -5,9 +5,9 @@ from __future__ import annotations
 from aiohttp import web
 
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import ok
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import is_operator
-from rappd.http.responses import ok
 
 routes = web.RouteTableDef()
 

@@ -11,8 +11,8 @@ from aiohttp import web
 from envelopes.errors import ReportableError
 from rappd.dispatch.turns import Turn
 from rappd.errors import RappdError, disk_problem
+from rappd.http.bodies import ok
 from rappd.http.event_stream import is_wanted, opened
-from rappd.http.responses import ok
 
 log = logging.getLogger(__name__)
 

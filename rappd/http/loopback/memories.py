@@ -13,9 +13,8 @@ from agents.storage.memory import partition
 from agents.storage.memory_store import MemoryStore, checked_fields
 from agents.storage.safe_fs import in_file_pool
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import InvalidFieldError, json_object, ok, text_field
 from rappd.http.loopback.security import operator_only, tenant_of
-from rappd.http.request_body import InvalidFieldError, json_object, text_field
-from rappd.http.responses import ok
 
 routes = web.RouteTableDef()
 

@@ -9,9 +9,9 @@ from aiohttp import web
 
 from agents.providers.ollama_download import DownloadState
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import InvalidBodyError, json_object, text_field
 from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import operator_only
-from rappd.http.request_body import InvalidBodyError, json_object, text_field
 
 routes = web.RouteTableDef()
 

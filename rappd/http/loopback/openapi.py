@@ -12,7 +12,7 @@ from aiohttp import web
 from envelopes.codecs.pictures import MOST_PICTURES
 from rappd.dispatch.turns import Turn
 from rappd.features.operation import Download, Operation
-from rappd.http.responses import ok
+from rappd.http.bodies import ok
 from rappd.version import __version__
 
 routes = web.RouteTableDef()

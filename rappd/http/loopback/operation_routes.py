@@ -10,11 +10,10 @@ from aiohttp import web
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.features.operation import OWNER, Download, Operation, OperationTable, Upload
+from rappd.http.bodies import InvalidBodyError, file_answer, json_object, ok
 from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import caller, for_twin, operator_only, started
 from rappd.http.loopback.signed_requests import streams_body
-from rappd.http.request_body import InvalidBodyError, json_object
-from rappd.http.responses import file_answer, ok
 
 _CHUNK = 1 << 20
 

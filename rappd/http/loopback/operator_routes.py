@@ -11,12 +11,11 @@ from rappd.daemon.status import describe
 from rappd.errors import RefusedError
 from rappd.features.conversations.conversations import given_titles, titled
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import InvalidBodyError, json_object, ok, text_field
 from rappd.http.event_stream import opened
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import at_operator_origin, from_control, is_operator, operator_only
 from rappd.http.loopback.signed_requests import COOKIE
-from rappd.http.request_body import InvalidBodyError, json_object, text_field
-from rappd.http.responses import ok
 from rappd.store.peer_table import NAMES
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from rappd.daemon.search import search
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import ok
 from rappd.http.loopback.security import is_operator
-from rappd.http.responses import ok
 
 routes = web.RouteTableDef()
 

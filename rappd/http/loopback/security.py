@@ -7,7 +7,6 @@ import socket
 import struct
 from collections.abc import Awaitable, Callable
 
-import msgspec
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
@@ -17,10 +16,16 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Caller
 from rappd.errors import RefusedError, disk_problem
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import plain, problem
 from rappd.http.loopback.request_source import source_of
-from rappd.http.loopback.signed_requests import COOKIE, OPERATOR_KEY, check_signature, copy_streams_body
+from rappd.http.loopback.signed_requests import (
+    COOKIE,
+    OPERATOR_KEY,
+    SIGNATURE,
+    check_signature,
+    copy_streams_body,
+)
 from rappd.http.request_timeout import TimedRequestHandler
-from rappd.http.responses import plain, problem
 from rappd.tenants.tenant import Tenant
 
 log = logging.getLogger(__name__)
@@ -34,13 +39,8 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 _ALLOWED_HEADERS = "Content-Type, Last-Event-ID"
 
 
-class AllowedHosts(msgspec.Struct, frozen=True):
-    """Gives the Host headers that an application answers to, once it listens."""
-
-    names: Callable[[], frozenset[str]]
-
-
-HOSTS = web.AppKey("hosts", AllowedHosts)
+HOSTS = web.AppKey("hosts", set[str])
+"""The Host headers that an application answers to, once it listens."""
 
 
 class NotOperatorError(RefusedError):
@@ -64,7 +64,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
                 _check_origin(request, origin)
                 if request.method == "OPTIONS":
                     return _with_cors(web.Response(status=204), origin)
-            if at_operator_origin(request):
+            if SIGNATURE in request.headers and at_operator_origin(request):
                 await check_signature(request)
         response = await handler(request)
         if (
@@ -178,7 +178,7 @@ def _peer_pid(connection: socket.socket | None) -> int | None:
 
 def _check_host(request: web.Request) -> None:
     host = request.headers.get("Host", "")
-    if host not in request.app[HOSTS].names():
+    if host not in request.app[HOSTS]:
         raise RefusedError("This listener answers to 127.0.0.1 and localhost only.", do="rappd open")
 
 

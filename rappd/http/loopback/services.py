@@ -16,9 +16,8 @@ from agents.workers.errors import AgentRaisedError
 from envelopes.codecs.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, is_uuid
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import check_depth, ok, plain, refusal
 from rappd.http.loopback.security import at_operator_origin, caller, tenant_of
-from rappd.http.request_body import check_depth
-from rappd.http.responses import ok, plain, refusal
 from rappd.version import __version__
 
 routes = web.RouteTableDef()

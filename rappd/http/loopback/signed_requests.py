@@ -39,22 +39,18 @@ def copy_streams_body(handler: Handler, wrapper: Handler) -> None:
 
 
 async def check_signature(request: web.Request) -> None:
-    """Notes that the operator's session signed the request, if it says so; the body has been read then.
+    """Notes that the operator's session signed a request that has a signature; the body has been read then.
 
-    A request without signature, or of a session that ended, stays what anybody may send. Raises
-    ``ReportableError`` for a signature of anything else than exactly this request: it was changed on its way, is
-    sent a second time, or was made by another key.
+    One of a session that ended stays what anybody may send. Raises ``ReportableError`` for a signature of anything
+    else than exactly this request: it was changed on its way, is sent a second time, or was made by another key.
     """
-    header = request.headers.get(SIGNATURE)
-    if header is None:
-        return
     daemon = request.app[DAEMON]
     public = daemon.operators.public_key(request.cookies.get(COOKIE, ""))
     if public is None:
         return
     try:
         _check_framing(request)
-        signature = Signature.parse(header)
+        signature = Signature.parse(request.headers[SIGNATURE])
         if (signature.length is not None) != getattr(request.match_info.handler, "streams_body", False):
             raise NotSignedError
         daemon.request_signatures.check(

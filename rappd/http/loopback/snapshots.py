@@ -9,9 +9,9 @@ from aiohttp import web
 from rappd.errors import UsageProblemError
 from rappd.features.snapshots.work import SnapshotWork
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import json_object, text_field
 from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import operator_only
-from rappd.http.request_body import json_object, text_field
 
 routes = web.RouteTableDef()
 

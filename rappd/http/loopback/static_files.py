@@ -15,8 +15,8 @@ from aiohttp import web
 
 from agents.storage.safe_fs import SafeTree, in_file_pool
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import plain
 from rappd.http.loopback.security import at_operator_origin
-from rappd.http.responses import plain
 
 routes = web.RouteTableDef()
 

@@ -10,10 +10,9 @@ from aiohttp import web
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.app import Daemon
 from rappd.http.app_keys import DAEMON
+from rappd.http.bodies import InvalidBodyError, json_object, ok, switch_field, upload
 from rappd.http.loopback.request_source import source_of
 from rappd.http.loopback.security import is_operator, operator_only, tenant_of
-from rappd.http.request_body import InvalidBodyError, json_object, switch_field, upload
-from rappd.http.responses import ok
 from twins.workspace import voice_file
 from twins.workspace.voice_file import WrongPasswordError
 

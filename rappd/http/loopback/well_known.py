@@ -11,7 +11,7 @@ from neighborhoods.estate.beacon import ESTATE_PATH, PATH, beacon
 from neighborhoods.estate.estate_file import Estate
 from rappd.errors import NotFoundError
 from rappd.http.app_keys import DAEMON
-from rappd.http.responses import ok
+from rappd.http.bodies import ok
 
 routes = web.RouteTableDef()
 

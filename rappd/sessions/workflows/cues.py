@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rappd.sessions.sentence import MOST_TEXT
+from rappd.sessions.sentences import MOST_TEXT
 from rappd.sessions.workflows.definition import Driver, Participant, Step, filled, wants_files
 from rappd.sessions.workflows.errors import WorkflowError
 

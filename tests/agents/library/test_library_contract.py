@@ -10,7 +10,7 @@ import pytest
 import agents.library
 import agents.rapps
 from agents.contract.manifest import essentials, find_manifest
-from agents.providers.offline.suggest import imperative
+from agents.providers.offline.responses import imperative
 
 FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
 

@@ -10,8 +10,8 @@ import orjson
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agents.providers.offline.responses import suggest
 from agents.providers.offline.route import route
-from agents.providers.offline.suggest import suggest
 
 TODAY = date(2026, 1, 15)
 SAID = (

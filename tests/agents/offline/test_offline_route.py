@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from agents.providers.offline.responses import suggest
 from agents.providers.offline.route import route
-from agents.providers.offline.suggest import suggest
 
 TODAY = date(2026, 1, 15)
 

@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from agents.providers.offline.responses import suggest
 from agents.providers.offline.route import route
-from agents.providers.offline.suggest import suggest
 
 CORPUS = orjson.loads((Path(__file__).parent / "corpus.json").read_bytes())
 TOOLS = [{"type": "function", "function": agent} for agent in CORPUS["agents"]]

@@ -9,10 +9,10 @@ import pytest
 from agents.errors import ModelUnavailableError
 from agents.providers.copilot import Copilot
 from agents.providers.copilot_session import CopilotSessions
-from agents.providers.fake import FakeModel
 from agents.providers.github_token import GitHubToken
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.openai_server import OpenAIServer, ServerAddress, ServerWording
+from agents.providers.provider import FakeModel
 from agents.providers.selection import ProviderSelector
 from agents.providers.settings import ProviderSettings
 

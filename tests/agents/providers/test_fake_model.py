@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from agents.providers.fake import FakeModel
+from agents.providers.provider import FakeModel
 
 
 async def test_with_tools_it_calls_the_first_one_and_builds_no_prompt(ask):

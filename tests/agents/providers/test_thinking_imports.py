@@ -31,7 +31,7 @@ def test_fake_model_loads_nothing_heavy():
         """
         import asyncio, sys
         from agents.providers.selection import ProviderSelector, ProviderSettings
-        from agents.providers.fake import FakeModel
+        from agents.providers.provider import FakeModel
         from agents.providers.provider import ModelRequest
 
         async def main():
@@ -54,7 +54,7 @@ def test_first_answer_imports_nothing_heavy_on_the_loop():
         import asyncio, sys, threading
         import orjson, uuid, base64
         from agents.providers.selection import ProviderSelector, ProviderSettings
-        from agents.providers.fake import FakeModel
+        from agents.providers.provider import FakeModel
         from agents.providers.provider import ModelRequest
 
         on_loop = set()

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from envelopes.envelope import HELP, THREAD, Envelope, new_id
-from rappd.dispatch.context import RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import RequestContext
 from rappd.store.store import Store
 from rappd.store.verify import verify
 

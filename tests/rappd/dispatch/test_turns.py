@@ -13,10 +13,9 @@ import pytest
 from envelopes.envelope import DONE, HELP, PARENT, Envelope, new_id
 from envelopes.events import Delta, Emit, Progress
 from rappd.dispatch import turns as kept
-from rappd.dispatch.context import RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
-from rappd.dispatch.turns import RequestCancelledError, Turn, Turns, Work
+from rappd.dispatch.turns import RequestCancelledError, RequestContext, Turn, Turns, Work
 from rappd.errors import ConflictError, StoreError
 from rappd.store.store import Store
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from envelopes.envelope import DONE, HELP, Envelope, new_id
-from rappd.dispatch.context import RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import RequestContext
 from rappd.dispatch.unrecorded_replies import UnrecordedReplyError
 from rappd.errors import StoreError
 from rappd.store import connections

@@ -19,9 +19,9 @@ from fixtures.running_daemon import agent_source
 from envelopes.envelope import DONE, HELP, Envelope, new_id
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.peer import Peer
-from rappd.dispatch.context import RequestContext
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import RequestContext
 from rappd.errors import StoreError
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.session_guests import SessionGuests

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from envelopes.envelope import new_id
-from envelopes.thread_id import thread_id
+from envelopes.envelope import new_id, thread_id
 from rappd.store.operations import InboxClaim
 from rappd.store.store import Store
 from rappd.store.write_ahead_log import WalCheckpointer

@@ -13,7 +13,7 @@ from fixtures.running_daemon import RunningDaemon
 
 from agents.contract.looking import LOOKING
 from agents.errors import CallbackDeniedError
-from rappd.tenants.worker_callbacks import WorkerCallbackHandler
+from rappd.tenants.worker_callbacks import CallbackRights, WorkerCallbackHandler
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_client import PhoneClient
@@ -101,8 +101,8 @@ async def test_looking_agent_reaches_no_operation_that_changes(operation: str) -
     agent: Any = SimpleNamespace(name="Twin", trusted=True, file=SimpleNamespace(rel="twin_agent.py"))
     settings: Any = SimpleNamespace(number=lambda name: 1)
     callbacks = WorkerCallbackHandler(tenant, cast(Any, None), settings)
-    answer = callbacks.for_agent(agent, operator=False, used=lambda completion: None, looks=True)
-    assert await answer("host", {"operation": "twins.list"}) == "done"
+    rights = CallbackRights(agent, operator=False, looks=True, used=lambda completion: None, reach=None)
+    assert await callbacks.answer(rights, "host", {"operation": "twins.list"}) == "done"
     with pytest.raises(CallbackDeniedError, match="Only this machine's operator"):
-        await answer("host", {"operation": operation})
+        await callbacks.answer(rights, "host", {"operation": operation})
     assert performed == ["twins.list"]

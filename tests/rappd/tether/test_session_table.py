@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envelopes.envelope import new_id
-from rappd.sessions.sentence import Say
+from rappd.sessions.sentences import Say
 from rappd.tether.framing import FRAME_BYTES, Assembler, FrameError, frames_of
 from rappd.tether.session import (
     DEAD_SECONDS,
