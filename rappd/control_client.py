@@ -21,6 +21,7 @@ from rappd.features.operation_paths import OPERATION_PATHS
 _EXIT = {400: 2, 401: 5, 403: 5, 404: 4, 409: 9, 422: 2, 429: 8, 504: 8}
 _UNFIT = (
     "bad_file", "bad_egg", "hostile_egg", "unknown_egg", "secret_found", "bad_cartridge", "bad_image",
+    "not_a_snapshot", "unsafe_file", "path_refused",
     "bad_rappid", "bad_rapplication", "bad_sealing_key", "not_operator", "bad_peers_file", "bad_introduction", "bad_pairing",
     "pairing_stopped", "bad_estate", "bad_neighborhood", "bad_invite", "session_too_large",
 )  # fmt: skip

@@ -118,7 +118,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/snapshot/snapshot_folder.py",
         "neighborhoods/snapshot/staged_parts.py",
         "neighborhoods/snapshot/stamps.py",
-        "rappd/features/snapshots/home_snapshots.py",
+        "rappd/features/snapshots/restoring.py",
         "neighborhoods/snapshot/tar_archive.py",
         "neighborhoods/snapshot/transports/own_place.py",
         "neighborhoods/snapshot/transports/ssh.py",

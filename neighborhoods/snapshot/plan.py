@@ -449,3 +449,12 @@ def _digest(plan: RestorePlan) -> str:
 
 def _hashed(said: Mapping[str, Any]) -> str:
     return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
+def writes_elsewhere(plan: dict[str, Any]) -> bool:
+    """True when this plan, as JSON, would write twins or agents to another machine: only after a yes to it."""
+    return plan["target"] == "in-place" and any(
+        step["action"] in ("create", "overwrite")
+        for peer in plan["peers"]
+        for step in (*peer["twins"], *peer["agents"])
+    )

@@ -37,7 +37,7 @@ from rappd.daemon.home import Home
 from rappd.daemon.log import follow as follow_log
 from rappd.daemon.log import tail
 from rappd.errors import NotRunningError, RappdError
-from rappd.features.snapshots.schedule_cli import show_failing
+from rappd.features.snapshots.text import show_failing
 
 _STOP_SECONDS = 20.0
 _USUAL = ("ready", "no model")

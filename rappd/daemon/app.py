@@ -20,6 +20,7 @@ from agents.workers.zygote_client import LaunchZygote
 from envelopes.envelope import brainstem_id
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
@@ -43,10 +44,11 @@ from rappd.features.host_operations import HostOperations
 from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.features.peers.operations import PeerOperations
-from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
 from rappd.features.snapshots.host_api import NeighborhoodHostApi
-from rappd.features.snapshots.operations import DaemonSnapshots
+from rappd.features.snapshots.operations import SnapshotOperations
+from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.schedule import SnapshotSchedule
+from rappd.features.snapshots.taking import SnapshotTaker
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
@@ -79,6 +81,7 @@ from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from neighborhoods.snapshot.roster import Member
     from rappd.features.snapshots.members import NeighborhoodMembers
     from rappd.tether.phone_waiting import OwnersList
 
@@ -240,29 +243,31 @@ class Daemon:
         self.egg_transfer = EggTransferOperations(self.federation, self.eggs)
         self.peer_tools = PeerToolGateway(self.federation, self.calls)
         self.services.reach(self.peer_tools)
-        snapshots = NeighborhoodSnapshots(
-            home,
-            workspace,
-            home_eggs,
-            machine=self.name,
-            url=f"http://127.0.0.1:{self.port}",
-            model=settings.text("provider.model"),
-            is_running=self.serves,
-        )
-        self.snapshots = DaemonSnapshots(
-            snapshots,
-            self.eggs,
-            self.tenants,
+        folder = SnapshotFolder(home.root)
+        self.snapshots = SnapshotOperations(
+            SnapshotTaker(
+                home,
+                workspace,
+                home_eggs,
+                folder,
+                machine=self.name,
+                url=lambda: f"http://127.0.0.1:{self.port}",
+                model=settings.text("provider.model"),
+                serves=self.serves,
+            ),
+            SnapshotRestorer(home, self.eggs, self.tenants, folder),
+            folder,
             self.members,
             self.dispatcher,
             self.notices,
+            flush=store.flush,
             open_calls=self.calls.count_restored,
             schedule=lambda: self.snapshot_schedule.show(),
         )
         self.activity.watched["neighborhood"] = self.snapshots.looks
         self.snapshot_schedule = SnapshotSchedule(
             self.timers,
-            snapshots,
+            folder,
             self.snapshots.take_scheduled,
             stopped=partial(self.notices.settle, f"timer:{SNAPSHOT_TIMER}"),
         )
@@ -303,7 +308,9 @@ class Daemon:
             self.twins,
             twin_api,
             EggHostApi(self.eggs, self.tenants),
-            NeighborhoodHostApi(self.snapshots, self.snapshot_schedule.show, self.places.listing),
+            NeighborhoodHostApi(
+                self.snapshots, self.snapshot_schedule.show, self.places.listing, home_eggs.signers.name_of
+            ),
             self.fleet,
         )
 
@@ -398,10 +405,13 @@ class Daemon:
 
     async def members(self) -> NeighborhoodMembers:
         """The roster of the neighborhood, read anew."""
-        from rappd.features.snapshots.members import NeighborhoodMembers
+        from rappd.features.snapshots.members import NeighborhoodMembers, PairedMachine
+
+        def source_of(member: Member) -> PairedMachine:
+            return PairedMachine(self.federation, self.egg_transfer.send, member.name, member.fingerprint)
 
         listing = await self.peers.listing()
-        return await asyncio.to_thread(NeighborhoodMembers.of, self.home, self.settings, listing)
+        return await asyncio.to_thread(NeighborhoodMembers, self.home, self.settings, listing, source_of)
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""

@@ -29,7 +29,7 @@ from rappd.features.rapps.operations import RappOperations
 from rappd.features.sessions.operations import SessionOperations
 from rappd.features.sessions.replays import ReplayOperations
 from rappd.features.settings.operations import SettingOperations
-from rappd.features.snapshots.operations import DaemonSnapshots
+from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.sources.operations import SourceOperations
 from rappd.features.threads.operations import AnchorOperations, RecordOperations
@@ -65,7 +65,7 @@ FEATURES: tuple[type, ...] = (
     CartridgeOperations,
     SettingOperations,
     RecordOperations,
-    DaemonSnapshots,
+    SnapshotOperations,
     EggPacking,
     HomeEggs,
     EggOperations,

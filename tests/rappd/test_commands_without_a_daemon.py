@@ -45,6 +45,7 @@ READING = [
     ("agents", "list"),
     ("neighborhood", "list"),
     ("neighborhood", "members"),
+    ("neighborhood", "snapshots"),
     ("neighborhood", "schedule"),
     ("fleet", "status"),
     ("threads", "list"),

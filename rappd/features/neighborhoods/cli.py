@@ -17,10 +17,9 @@ from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.features.eggs.cli_options import JSON, egg_at, secrets_listed
-from rappd.features.snapshots.cli import diff, drill, snapshot, snapshots
+from rappd.features.snapshots.cli import diff, drill, schedule, snapshot, snapshots
 from rappd.features.snapshots.members_cli import members, probe, send, token
 from rappd.features.snapshots.restore_cli import hatch, plan
-from rappd.features.snapshots.schedule_cli import schedule
 from twins.byte_sizes import format_bytes
 
 _DAYS = 14

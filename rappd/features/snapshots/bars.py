@@ -1,9 +1,8 @@
-"""A bar for each machine while a snapshot is taken; with ``--json``, each event as a line."""
+"""A bar for each machine while a snapshot is taken; with ``--json``, each change as a line."""
 
 from __future__ import annotations
 
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,10 +19,9 @@ _SPEED_AFTER = 3.0
 
 @contextmanager
 def machine_bars(*, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """Gives what is told each event, from any thread. The bars stay when the work is done."""
+    """Gives what is told each state of the work. The bars stay when it is done."""
     if as_json:
-        lines = _Lines()
-        yield lines.tell
+        yield _Lines().tell
         return
     bars = _Bars()
     try:
@@ -33,59 +31,47 @@ def machine_bars(*, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]
 
 
 class _Lines:
-    """Ten events a second and machine at most; changes of state always."""
-
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._last: dict[str, tuple[str, float]] = {}
+        self._told: list[dict[str, Any]] = []
 
-    def tell(self, event: dict[str, Any]) -> None:
-        with self._lock:
-            key = str(event.get("machine", event.get("name", "")))
-            state, at = self._last.get(key, ("", 0.0))
-            if (
-                event.get("event") == "machine"
-                and event.get("state") == state
-                and time.monotonic() - at < _REST
-            ):
-                return
-            self._last[key] = (str(event.get("state", "")), time.monotonic())
-            print_json_line(event)
+    def tell(self, work: dict[str, Any]) -> None:
+        events = [{"event": "machine", "machine": row.pop("name"), **row} for row in work["machines"]]
+        if work["egg"]:
+            events.append({"event": "drill", "state": "hatching", "path": work["egg"]})
+        for event in events:
+            if event not in self._told:
+                print_json_line(event)
+        self._told = events
 
 
 class _Bars:
     def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._rows: dict[str, tuple[str, int, int, float]] = {}
-        self._tries: dict[str, str] = {}
+        self._work: dict[str, Any] = {"machines": []}
+        self._begun: dict[str, float] = {}
         self._shown = redraws(sys.stderr)
         self._drawn = 0
         self._next = 0.0
         self._line = ""
 
-    def tell(self, event: dict[str, Any]) -> None:
-        with self._lock:
-            if event["event"] == "machine":
-                begun = self._rows.get(event["machine"], ("", 0, 0, time.monotonic()))[3]
-                self._rows[event["machine"]] = (event["state"], event["done"], event["whole"], begun)
-                if "try" in event:
-                    self._tries[event["machine"]] = f"no answer, try {event['try']} of {event['tries']}"
-            elif event["event"] == "drill":
-                self._line = "Trying whether it can be restored…"
-            if self._shown and time.monotonic() >= self._next:
-                self._draw()
+    def tell(self, work: dict[str, Any]) -> None:
+        self._work = work
+        for row in work["machines"]:
+            self._begun.setdefault(row["name"], time.monotonic())
+        if work["egg"]:
+            self._line = "Trying whether it can be restored…"
+        if self._shown and time.monotonic() >= self._next:
+            self._draw()
 
     def finish(self) -> None:
         """Draws the last state."""
-        with self._lock:
-            self._line = ""
-            if self._rows and (self._shown or self._drawn == 0):
-                self._draw()
+        self._line = ""
+        if self._work["machines"] and (self._shown or self._drawn == 0):
+            self._draw()
 
     def _draw(self) -> None:
         self._next = time.monotonic() + _REST
-        width = max([8, *(len(strip_control(name)) for name in self._rows)])
-        lines = [self._row(name, width) for name in self._rows]
+        width = max([8, *(len(strip_control(row["name"])) for row in self._work["machines"])])
+        lines = [self._row(row, width) for row in self._work["machines"]]
         lines += [self._line] if self._line else []
         up = f"\x1b[{self._drawn}A" if self._shown and self._drawn else ""
         clear = "\x1b[K" if self._shown else ""
@@ -98,19 +84,19 @@ class _Bars:
         sys.stderr.flush()
         self._drawn = len(lines)
 
-    def _row(self, name: str, width: int) -> str:
-        state, done, whole, begun = self._rows[name]
+    def _row(self, row: dict[str, Any], width: int) -> str:
+        state, done, whole = row["state"], row["done"], row["whole"]
         full, empty = ("█", "░") if utf8(sys.stderr) else ("#", ".")
         share = 1.0 if state == "done" else done / whole if whole else 0.0
         filled = min(_WIDTH, int(share * _WIDTH))
-        bar = full * filled + empty * (_WIDTH - filled)
+        bar = f"{strip_control(row['name']):<{width}}  {full * filled}{empty * (_WIDTH - filled)}"
         if state == "no answer":
-            return f"{strip_control(name):<{width}}  {bar}  {self._tries[name]}"
+            return f"{bar}  no answer, try {row['try']} of {row['tries']}"
         said = {"done": "done", "failed": "failed", "asking": "asking"}.get(state) or (
             f"{int(100 * share):d} %" if whole else "reading"
         )
         left = ""
-        passed = time.monotonic() - begun
+        passed = time.monotonic() - self._begun[row["name"]]
         if state == "reading" and whole and done and passed > _SPEED_AFTER:
             left = f"  {passed * (whole - done) / done:.0f} s left"
-        return f"{strip_control(name):<{width}}  {bar}  {said:<8} {format_bytes(done):>9}{left}"
+        return f"{bar}  {said:<8} {format_bytes(done):>9}{left}"

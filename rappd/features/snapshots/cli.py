@@ -1,30 +1,29 @@
-"""``rappd neighborhood snapshot``, ``snapshots``, ``drill`` and ``diff``. They work with the daemon down."""
+"""``rappd neighborhood snapshot``, ``snapshots``, ``drill``, ``diff`` and ``schedule``. They work with the daemon down."""
 
 from __future__ import annotations
 
-import asyncio
+import sys
+import uuid
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import click
 
-from rappd.cli.console import (
-    print_json,
-    print_json_line,
-    print_out,
-    print_status,
-    status_mark,
-    strip_control,
-)
-from rappd.cli.formatting import ago
-from rappd.cli.neighborhood_home import ask_for_tokens, members_here, snapshots_here
-from rappd.cli.tables import table
+from envelopes.errors import ReportableError
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
+from rappd.cli.console import print_json, print_json_line, print_status
+from rappd.cli.home_client import HomeClient
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
 from rappd.features.eggs.cli_options import JSON
 from rappd.features.snapshots.bars import machine_bars
-from rappd.features.snapshots.schedule_cli import schedule_here, show_failing
-from rappd.features.snapshots.text import show_apart, show_snapshot
-from twins.byte_sizes import format_bytes
+from rappd.features.snapshots.members_cli import ask_for_tokens
+from rappd.features.snapshots.text import show_drill, show_schedule, show_snapshot, show_snapshots
 
 _PARTIAL = 7
+_SECONDS = 3600.0
+"""Work may say nothing for so long."""
 
 
 @click.command()
@@ -56,71 +55,49 @@ def snapshot(
 
     Cut off, it goes on where it stopped. Keys and .env files stay behind. With --json, one event a line.
     """
-    from neighborhoods.snapshot.manifest import MAX_TWIN_BYTES, SnapshotOptions
-    from rappd.features.snapshots.members import no_way
-
-    options = SnapshotOptions(
-        include_archived=include_archived,
-        include_twin_workspaces=not no_twins,
-        include_stopped_twins=not awake_only,
-        max_twin_bytes=MAX_TWIN_BYTES if max_twin_bytes is None else max_twin_bytes,
-    )
-    verbs, members = snapshots_here(), members_here()
+    home = HomeClient(Home.here(), timeout=_SECONDS)
     if not as_json:
-        ask_for_tokens(members, only)
+        ask_for_tokens(home, only)
     with machine_bars(as_json=as_json) as tell:
-        done = asyncio.run(
-            verbs.snapshot(
-                members.to_read(only),
-                target=Path(out).expanduser().absolute() if out else None,
-                name=name,
-                options=options,
-                allow=allow,
-                overwrite=force,
-                drill=not no_drill,
-                tell=tell,
-            )
+        done = followed(
+            home,
+            "snapshots.take",
+            tell,
+            name=name,
+            options={
+                "include_archived": include_archived,
+                "include_twin_workspaces": not no_twins,
+                "include_stopped_twins": not awake_only,
+                "max_twin_bytes": max_twin_bytes,
+            },
+            only=only,
+            into=str(Path(out).expanduser().absolute()) if out else "",
+            allow=allow,
+            overwrite=force,
+            drill=not no_drill,
         )
+    no_way = done.pop("no_way")
     if as_json:
-        print_json_line({"event": "done", **done.as_json()})
+        print_json_line({"event": "done", **done})
     else:
         show_snapshot(done)
-        for one in () if only else members.without_a_way():
-            print_status("note", f"{one.name} is not in it: {no_way(one)}")
-    drilled = done.record.drill
-    if done.is_partial:
+        for machine, why in no_way.items():
+            print_status("note", f"{machine} is not in it: {why}")
+    if done["partial"]:
         return _PARTIAL
-    return 1 if done.untried or (drilled is not None and not drilled.passed) else 0
+    drilled = done["snapshot"]["drill"]
+    return 1 if done["untried"] or (drilled is not None and drilled["problem"]) else 0
 
 
 @click.command()
 @JSON
 def snapshots(as_json: bool) -> None:
     """List the backups of all machines (snapshots), the newest first, and whether each can be restored."""
-    from datetime import datetime
-    from time import time
-
-    found, scheduled = snapshots_here(writes=False).snapshots(), schedule_here()
+    found = HomeClient(Home.here(), reads=True).do("snapshots.list")
     if as_json:
-        print_json({**found, "schedule": scheduled})
-        return
-    show_failing(scheduled)
-    if not found["snapshots"]:
-        print_out("There is no snapshot yet. → rappd neighborhood snapshot")
-        return
-    now = time()
-    rows = [
-        [
-            one["name"],
-            ago(now - datetime.fromisoformat(one["taken_at"]).timestamp()),
-            _state(one),
-            format_bytes(one["size"]),
-            str(one["machines"]),
-            str(one["twins"]),
-        ]
-        for one in found["snapshots"]
-    ]
-    table(["SNAPSHOT", "TAKEN", "STATE", "SIZE", "MACHINES", "TWINS"], rows, shrink=5)
+        print_json(found)
+    else:
+        show_snapshots(found)
 
 
 @click.command()
@@ -128,19 +105,13 @@ def snapshots(as_json: bool) -> None:
 @JSON
 def drill(snapshot: str, as_json: bool) -> int:
     """Hatch SNAPSHOT into a scratch folder, compare every file, and throw it away."""
-    record = asyncio.run(snapshots_here().drill(snapshot))
-    assert record.drill is not None
+    home = HomeClient(Home.here(), timeout=_SECONDS)
+    found = followed(home, "snapshots.drill", lambda work: None, snapshot=str(snapshot_at(snapshot)))
     if as_json:
-        print_json({"snapshot": record.as_json()})
-    elif record.drill.passed:
-        print_out(
-            f"{status_mark('good')} {strip_control(record.name)} can be restored: {record.drill.files} files."
-        )
+        print_json(found)
     else:
-        print_out(f"{status_mark('bad')} {strip_control(record.name)}: {strip_control(record.drill.problem)}")
-    if not as_json:
-        show_apart(record)
-    return 0 if record.drill.passed else 1
+        show_drill(found["snapshot"])
+    return 1 if found["snapshot"]["drill"]["problem"] else 0
 
 
 @click.command()
@@ -149,20 +120,59 @@ def drill(snapshot: str, as_json: bool) -> int:
 @JSON
 def diff(before: str, after: str, as_json: bool) -> None:
     """Show the differences between two snapshots, by name or file."""
+    from neighborhoods.snapshot.diff import compare_snapshots
     from rappd.features.eggs.text import show_differences
 
-    found = snapshots_here(writes=False).diff(before, after)
-    show_differences(found, as_json=as_json)
+    show_differences(compare_snapshots(snapshot_at(before), snapshot_at(after)), as_json=as_json)
 
 
-def _state(one: dict[str, object]) -> str:
-    drilled = one["drill"]
-    if not one["there"]:
-        return "file is gone"
-    if not isinstance(drilled, dict):
-        return "not tried"
-    if not one["restorable"]:
-        return f"cannot be restored: {strip_control(str(drilled['problem']))}"
-    absent = sum(len(rows) for rows in (one["missing"], one["left_behind"]) if isinstance(rows, list | tuple))
-    lacks = f", lacks {absent}" if absent else ""
-    return f"restorable, {str(drilled['at'])[:10]}{lacks}"
+@click.command()
+@click.argument("rule", nargs=-1, metavar="[RULE|off]")
+@click.option(
+    "--keep", type=click.IntRange(min=1), metavar="N", help="Keep the last N whole ones; 7 without it."
+)
+@click.option(
+    "--zone", default=None, metavar="ZONE", help="Time zone, like Europe/Berlin; without it, this machine's."
+)
+@JSON
+def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, as_json: bool) -> None:
+    """Back up all machines (a snapshot) at set times: daily 03:00, weekly sunday 03:00, every 6 hours; off ends it.
+
+    What was missed while rappd was stopped runs once at its next start. After each whole one, older ones that
+    the schedule made are removed, but for the last N and the last restorable one. Without RULE, show it.
+    """
+    text = " ".join(rule)
+    if not text and keep is None and zone is None:
+        found = HomeClient(Home.here(), reads=True).do("schedule.show")
+    elif text.casefold() == "off":
+        found = ControlClient(Home.here()).do("schedule.switch_off")
+    else:  # what is not said stays as it is
+        daemon = ControlClient(Home.here())
+        present = daemon.do("schedule.show")["schedule"] or {}
+        zone = present.get("zone") if zone is None else zone
+        said = {"rule": text or present.get("rule", ""), "keep": keep or present.get("keep"), "zone": zone}
+        found = daemon.do("schedule.set", **said)
+    if as_json:
+        print_json(found)
+    else:
+        show_schedule(found["schedule"])
+
+
+def followed(
+    home: HomeClient, operation: str, tell: Callable[[dict[str, Any]], object], /, **given: Any
+) -> dict[str, Any]:
+    """The answer of work that takes a while; ``tell`` gets its states. Ctrl-C cancels it, where that is possible."""
+    work = uuid.uuid4().hex
+    try:
+        return home.follow(operation, lambda event: tell(event["work"]), work=work, **given)
+    except KeyboardInterrupt:
+        try:
+            home.do("snapshots.cancel", work=work)
+        except ReportableError as problem:
+            print_status("note", str(problem), problem.do, stream=sys.stderr)
+        raise
+
+
+def snapshot_at(text: str) -> Path:
+    """The file that a path, or a snapshot's name, means. Raises ``NoSuchSnapshotError``."""
+    return SnapshotFolder(Home.here().root).find(text)

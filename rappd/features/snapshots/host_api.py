@@ -11,11 +11,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from neighborhoods.snapshot.contents import SnapshotContents
 from neighborhoods.snapshot.errors import NoSuchSnapshotError
+from neighborhoods.snapshot.plan import writes_elsewhere
+from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
+from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError
-from rappd.features.snapshots.operations import DaemonSnapshots, ended_line
-from rappd.features.snapshots.snapshot_view import writes_elsewhere
-from rappd.features.snapshots.work import SnapshotWork
+from rappd.features.snapshots.operations import SnapshotOperations
+from rappd.features.snapshots.work import ended_line
 
 WAIT_SECONDS = 15.0
 """Half of what an agent's call may take by default."""
@@ -30,14 +33,14 @@ class NeighborhoodHostApi:
 
     def __init__(
         self,
-        snapshots: DaemonSnapshots,
+        snapshots: SnapshotOperations,
         schedule: Callable[[], dict[str, Any]],
         places: Callable[[], dict[str, Any]],
+        signer_name: Callable[[str], str],
     ) -> None:
         """``schedule`` gives the schedule of snapshots as screens show it, ``places`` the neighborhoods that lie here."""
-        self._places = places
-        self._snapshots = snapshots
-        self._schedule = schedule
+        self._snapshots, self._schedule, self._places = snapshots, schedule, places
+        self._signer_name = signer_name
         self._shown: dict[tuple[str, str], str] = {}
         """Digests of the plans that were shown, by snapshot and options."""
 
@@ -48,19 +51,19 @@ class NeighborhoodHostApi:
         text = {key: value for key, value in given.items() if isinstance(value, str)}
         match verb:
             case "snapshot":
-                work = await self._snapshots.begin_snapshot(chosen, name=text.get("name", ""))
-                return await self._so_far(work)
+                return await self._so_far(await self._snapshots.take(text.get("name", ""), chosen))
             case "status":
-                return {"work": self._snapshots.under_way()}
+                return await self._snapshots.work()
             case "places":
                 return await asyncio.to_thread(self._places)
             case "schedule":
                 return self._schedule()
             case "snapshots":
-                return await asyncio.to_thread(self._snapshots.verbs.snapshots)
+                return {"snapshots": (await self._snapshots.listing())["snapshots"]}
             case "inspect":
                 path = await self._path(text.get("egg", ""))
-                return await self._snapshots.verbs.inspect(path)
+                known = {record.path: record for record in self._snapshots.folder.listing()}
+                return await asyncio.to_thread(_snapshot_view, path, known.get(str(path)), self._signer_name)
             case "plan":
                 return await self._plan(await self._path(text.get("egg", "")), chosen)
             case "hatch":
@@ -70,7 +73,7 @@ class NeighborhoodHostApi:
 
     async def _path(self, egg: str) -> Path:
         """The snapshot of that name or path; the newest without one."""
-        folder = self._snapshots.verbs.folder
+        folder = self._snapshots.folder
         if egg:
             return await asyncio.to_thread(folder.find, egg)
         for record in await asyncio.to_thread(folder.listing):
@@ -93,16 +96,67 @@ class NeighborhoodHostApi:
                 self._shown[key] = planned["digest"]
                 return {"plan": planned, "needs_yes": True}
             approved = self._shown[key]
-        work = await self._snapshots.begin_restore(str(path), options, approved=approved or planned["digest"])
+        turn = await self._snapshots.restore(str(path), approved or planned["digest"], options)
         self._shown.pop(key, None)
-        return await self._so_far(work)
+        return await self._so_far(turn)
 
-    async def _so_far(self, work: SnapshotWork) -> dict[str, Any]:
-        done = await self._snapshots.wait(work, WAIT_SECONDS)
-        if done is None:
-            return {"work": work.as_json()}
-        return {**done, "message": ended_line(done)}
+    async def _so_far(self, turn: Turn) -> dict[str, Any]:
+        done = await self._snapshots.so_far(turn, WAIT_SECONDS)
+        return await self._snapshots.work() if done is None else {**done, "message": ended_line(done)}
 
 
 def _key(path: Path, plan: dict[str, Any]) -> tuple[str, str]:
     return str(path), repr(sorted(plan["options"].items()))
+
+
+def _snapshot_view(
+    path: Path, record: SnapshotRecord | None, signer_name: Callable[[str], str]
+) -> dict[str, Any]:
+    """Reads and checks the whole egg. Raises what ``SnapshotContents.open`` raises. Blocks on the disk."""
+    contents = SnapshotContents.open(path)
+    with contents.opened as opened:
+        members = opened.manifest["members"]
+        local = members.get("local", {}) if isinstance(members, dict) else {}
+        here = {
+            "name": str(local.get("host") or opened.manifest.get("snapshotted_from") or ""),
+            "self": True,
+            "twins": [
+                {"hash": unit.key, "name": unit.name, "archived": unit.is_archived, "captured": True}
+                for unit in contents.local
+                if unit.kind == "twin"
+            ],
+        }
+        others = [
+            {
+                "name": block.name,
+                "self": False,
+                "twins": [
+                    {
+                        "hash": twin.hash,
+                        "name": twin.name,
+                        "archived": twin.is_archived,
+                        "captured": twin.part is not None,
+                        **({"reason": twin.reason} if twin.part is None else {}),
+                    }
+                    for twin in block.twins
+                ],
+            }
+            for block in contents.peers
+        ]
+        return {
+            "snapshot": {
+                "name": opened.name,
+                "file": opened.file,
+                "path": str(path),
+                "size": opened.size,
+                "sha256": opened.digest,
+                "packed_at": opened.packed_at,
+                "whole": opened.seal.whole is True,
+                "signer": opened.seal.signer,
+                "signer_name": signer_name(opened.seal.signer),
+                "machines": [here, *others],
+                "missing": list(record.missing) if record else [],
+                "restorable": bool(record and record.drill and record.drill.passed),
+                "drill": record.as_json()["drill"] if record else None,
+            }
+        }

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
 from agents.runtime import programs
-from neighborhoods.errors import BadMemberError
+from envelopes.errors import ReportableError
+from neighborhoods.errors import BadMemberError, MemberError, MemberUnreachableError
 from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.member_coordinates import read_coordinates
 from neighborhoods.snapshot.member_failures import as_failure
@@ -24,63 +27,107 @@ from neighborhoods.snapshot.transports.rappd import PeerSource, RappdTransport
 from neighborhoods.snapshot.transports.ssh import SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
-from rappd.daemon.home import Home, machine_name
+from neighborhoods.transport.peer_snapshots import PeerSnapshots
+from rappd.daemon.home import Home
+from rappd.errors import NotRunningError
 from rappd.features.snapshots.member_eggs import egg_maker
+from rappd.federation.service import FederationService
 from rappd.settings.load import Settings
+
+SendEgg = Callable[..., Awaitable[dict[str, Any]]]
+"""See ``EggTransferOperations.send``."""
+
+
+class PairedMachine:
+    """A paired machine as its rappd gives it, over the connections of this one's."""
+
+    def __init__(self, machines: FederationService, send: SendEgg, name: str, fingerprint: str) -> None:
+        """``name`` is for people."""
+        self._machines, self._send = machines, send
+        self._name, self._fingerprint = name, fingerprint
+
+    async def answer(self, path: str) -> bytes:
+        """See ``PeerSource``."""
+        with self._told():
+            parts = await self._machines.available()
+            peer = self._machines.peer_store.find(self._fingerprint)
+            return await PeerSnapshots(parts.carrier).answer(peer, path)
+
+    async def stream(self, path: str) -> AsyncIterator[bytes]:
+        """See ``PeerSource``."""
+        with self._told():
+            parts = await self._machines.available()
+            peer = self._machines.peer_store.find(self._fingerprint)
+            async with PeerSnapshots(parts.carrier).stream(peer, path) as stream:
+                async for piece in stream.pieces:
+                    yield piece
+
+    async def send_egg(self, egg: Path) -> bool:
+        """See ``PeerSource``."""
+        with self._told():
+            found = await self._send(self._fingerprint, path=str(egg))
+        return bool(found["sent"]["state"] == "done")
+
+    async def aclose(self) -> None:
+        """Nothing is kept open."""
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except MemberError:
+            raise
+        except NotRunningError as error:
+            raise MemberUnreachableError(
+                f"{self._name} is read through rappd, which isn't running here.", do=error.do
+            ) from error
+        except ReportableError as error:
+            raise MemberError(str(error), do=error.do) from error
 
 
 class NeighborhoodMembers:
-    """Members by name. ``listing`` is the answer of ``GET /peers``."""
+    """Members by name."""
 
     def __init__(
         self,
         home: Home,
+        settings: Settings,
         listing: Mapping[str, Any],
-        *,
-        ssh_config: str = "",
-        github_write: GithubWrite = "off",
-        make_egg: EggMaker | None = None,
-        source_of: Callable[[Member], PeerSource] | None = None,
+        source_of: Callable[[Member], PeerSource],
     ) -> None:
-        """``source_of`` asks a paired machine's rappd. Raises ``BadPeersFileError``."""
+        """``listing`` is the answer of ``GET /peers``; ``source_of`` asks a paired machine's rappd.
+
+        Raises ``BadPeersFileError``. Blocks on the disk.
+        """
         own = listing["self"]
-        self._github_write = github_write
-        self._home, self._make_egg, self._source_of = home, make_egg, source_of
-        config = Path(ssh_config).expanduser() if ssh_config else None
-        self.token_uses = TokenUses(home.token_uses)
-        self._connections = SshConnections(home.root / ".ssh_control", config=config)
+        self._name = str(own.get("name", ""))
+        self._home, self._settings, self._source_of = home, settings, source_of
         self.roster = members(
             listing["peers"],
             read_coordinates(home.root / "peers.json"),
             own_fingerprint=str(own.get("fingerprint", "")),
-            own_names=(str(own.get("name", "")),),
+            own_names=(self._name,),
         )
 
-    @classmethod
-    def of(cls, home: Home, settings: Settings, listing: Mapping[str, Any]) -> NeighborhoodMembers:
-        """The members as the settings have them. Raises ``BadPeersFileError``. Blocks on the disk."""
-        name = machine_name(home, settings.text("name"))
+    @cached_property
+    def _make_egg(self) -> EggMaker:
+        return egg_maker(self._home.root / "eggs" / ".outgoing_twins", self._home.identity(), self._name)
 
-        def make_egg(archive: Path, twin: str, *, archived: bool = False, is_signed: bool = True) -> Path:
-            scratch = home.root / "eggs" / ".outgoing_twins"
-            make = egg_maker(scratch, home.identity(), name)  # only then a key is made
-            return make(archive, twin, archived=archived, is_signed=is_signed)
-
-        def source_of(member: Member) -> PeerSource:
-            from rappd.member_source import (
-                DaemonPeerSource,  # aiohttp takes long to load: only for who needs it
-            )
-
-            return DaemonPeerSource(home, member.name, member.fingerprint)
-
-        return cls(
-            home,
-            listing,
-            ssh_config=settings.text("neighborhood.ssh_config"),
-            github_write=cast("GithubWrite", settings.text("neighborhood.github_write")),
-            make_egg=make_egg,
-            source_of=source_of,
+    @cached_property
+    def _connections(self) -> SshConnections:
+        config = self._settings.text("neighborhood.ssh_config")
+        return SshConnections(
+            self._home.root / ".ssh_control", config=Path(config).expanduser() if config else None
         )
+
+    def unasked_tokens(self, names: Sequence[str] = ()) -> list[dict[str, str]]:
+        """The tokens that peers.json sends somewhere and that nobody has allowed yet, of these members."""
+        asked = [(one.name, self._unasked_token(one)) for one in self.chosen(names)]
+        return [
+            {"member": name, "variable": use.variable, "host": use.host}
+            for name, use in asked
+            if use is not None
+        ]
 
     def to_read(self, names: Sequence[str] = ()) -> list[SnapshotPeer]:
         """The other machines that a snapshot holds: all of the owner's; with ``names``, those, readable or not."""
@@ -102,9 +149,13 @@ class NeighborhoodMembers:
             )
         return found
 
-    def without_a_way(self) -> list[Member]:
-        """The others that ``peers.json`` names with an address alone: ``to_read`` leaves them out."""
-        return [one for one in self.roster if one.coordinates and not (one.way or one.is_mine or one.is_self)]
+    def without_a_way(self) -> dict[str, str]:
+        """The others that ``peers.json`` names with an address alone, each with why ``to_read`` leaves it out."""
+        return {
+            one.name: no_way(one)
+            for one in self.roster
+            if one.coordinates and not (one.way or one.is_mine or one.is_self)
+        }
 
     def way_to(self, block: PeerBlock) -> MemberTransport | None:
         """The way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
@@ -115,7 +166,8 @@ class NeighborhoodMembers:
                 return self.transport(member)
         host, user = block.row.get("ssh_host"), block.row.get("ssh_user")
         if isinstance(host, str) and host and isinstance(user, str):
-            return self.by_ssh(block.name, host, user)
+            with suppress(BadMemberError):  # coordinates that cannot be used
+                return self._by_ssh(block.name, SshDestination.parse(host, user))
         return None
 
     def chosen(self, names: Sequence[str] = ()) -> list[Member]:
@@ -127,7 +179,7 @@ class NeighborhoodMembers:
         found = member.coordinates
         if member.is_self:
             return None
-        if member.way == "rappd" and self._source_of is not None:
+        if member.way == "rappd":
             return RappdTransport(member.name, self._source_of(member), make_egg=self._make_egg)
         if found is None:
             return None
@@ -136,25 +188,29 @@ class NeighborhoodMembers:
         if member.way == "ssh" and found.ssh is not None:
             return self._by_ssh(member.name, found.ssh)
         if member.way == "github":
-            unasked = self.unasked_token(member)
+            unasked = self._unasked_token(member)
             variable = found.auth_token_env
             return GithubTransport(
                 member.name,
                 found.github_neighborhood,
                 token="" if unasked else programs.from_owner(variable).get(variable, ""),
                 auth_url=found.auth_url,
-                write=self._github_write,
+                write=cast("GithubWrite", self._settings.text("neighborhood.github_write")),
                 refusal=refusal(member.name, unasked) if unasked else None,
             )
         return None
 
-    def unasked_token(self, member: Member) -> TokenUse | None:
+    def _unasked_token(self, member: Member) -> TokenUse | None:
         """The variable and host of a member's token that the operator has not allowed; None where nothing is to ask."""
         found = member.coordinates
         if found is None or found.trouble or member.way != "github":
             return None
         variable, host = found.auth_token_env, host_of(repository_url(found.github_neighborhood))
-        if not host or not programs.from_owner(variable) or self.token_uses.is_allowed(variable, host):
+        if (
+            not host
+            or not programs.from_owner(variable)
+            or TokenUses(self._home.token_uses).is_allowed(variable, host)
+        ):
             return None
         return TokenUse(variable, host)
 
@@ -164,13 +220,6 @@ class NeighborhoodMembers:
         if member.is_self or found is None or found.trouble or found.ssh is None:
             return None
         return FarRappd(member.name, found.ssh, self._connections, own_home=self._home.root)
-
-    def by_ssh(self, name: str, host: str, user: str) -> MemberTransport | None:
-        """The way by coordinates that an egg carries; None when they cannot be used."""
-        try:
-            return self._by_ssh(name, SshDestination.parse(host, user))
-        except BadMemberError:
-            return None
 
     async def probe(self, names: Sequence[str] = ()) -> dict[str, Any]:
         """Asks every member whether it can be read now: ``{"members": [row with "probe"]}``."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 from typing import Any
 
 import click
 import msgspec
 
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.token_uses import TokenUses
 from rappd.cli.console import (
     arrow,
     command,
+    interactive,
     print_json,
     print_out,
     print_status,
@@ -20,8 +22,8 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import count
+from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
-from rappd.cli.neighborhood_home import ask_for_tokens, members_here, snapshots_here
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
@@ -30,25 +32,25 @@ from rappd.features.eggs.peers_cli import send_egg
 from twins.byte_sizes import format_bytes
 
 _PARTIAL = 7
+_SECONDS = 3600.0
 
 
 @click.command()
 @JSON
 def members(as_json: bool) -> None:
     """List your machines: paired, found, and written down in peers.json."""
-    found = members_here().roster
+    found = HomeClient(Home.here(), reads=True).do("snapshots.members")
     if as_json:
-        print_json({"members": [one.as_json() for one in found]})
+        print_json(found)
         return
-    if not found:
+    if not found["members"]:
         print_out("No other machine is known.")
         print_out(f"  {arrow()} {command('rappd peers add ADDRESS')}, or ssh_host in peers.json")
         return
-    rows = [_member_row(one.as_json()) for one in found]
-    table(["MACHINE", "KNOWN AS", "READ BY", "WHERE"], rows, shrink=3)
-    for one in found:
-        if one.coordinates is not None and one.coordinates.trouble:
-            print_out(f"{status_mark('note')} {strip_control(one.name)}: {one.coordinates.trouble}")
+    table(["MACHINE", "KNOWN AS", "READ BY", "WHERE"], [*map(_member_row, found["members"])], shrink=3)
+    for row in found["members"]:
+        if row["trouble"]:
+            print_out(f"{status_mark('note')} {strip_control(row['name'])}: {row['trouble']}")
 
 
 @click.command()
@@ -56,12 +58,12 @@ def members(as_json: bool) -> None:
 @JSON
 def probe(machine: tuple[str, ...], as_json: bool) -> int:
     """Ask whether each MACHINE can be read now; all without any. Nothing is written."""
-    here = members_here()
+    home = HomeClient(Home.here(), reads=True, timeout=_SECONDS)
     if not as_json:
-        ask_for_tokens(here, machine)
+        ask_for_tokens(home, machine)
     with progress() as line:
-        line(f"Asking {len(machine) or len(here.roster)} machines…")
-        found = asyncio.run(here.probe(machine))
+        line(f"Asking {count(len(machine), 'machine') if machine else 'all machines'}…")
+        found = home.do("snapshots.probe", machines=machine)
     rows = found["members"]
     if as_json:
         print_json(found)
@@ -74,6 +76,17 @@ def probe(machine: tuple[str, ...], as_json: bool) -> int:
     return 0 if whole else _PARTIAL
 
 
+def ask_for_tokens(home: HomeClient, machines: Sequence[str] = ()) -> None:
+    """Asks the person at the terminal for each variable and host that was not allowed yet; without one, nothing."""
+    if not interactive():
+        return
+    for use in home.do("snapshots.unasked_tokens", machines=machines)["unasked"]:
+        variable, host = use["variable"], use["host"]
+        question = f"peers.json sends the value of {variable} to {host} for {strip_control(use['member'])}. Allow it?"
+        if click.confirm(question, default=False, err=True):
+            TokenUses(Home.here().token_uses).allow(variable, host)
+
+
 @click.command()
 @click.argument("file")
 @click.argument("peer", shell_complete=peer_names)
@@ -83,7 +96,7 @@ def send(file: str, peer: str, as_json: bool) -> None:
 
     Cut off, it goes on where it stopped: rappd outbox list.
     """
-    send_egg(snapshots_here(writes=False).folder.find(file), peer, as_json=as_json)
+    send_egg(SnapshotFolder(Home.here().root).find(file), peer, as_json=as_json)
 
 
 @click.command()

@@ -1,4 +1,4 @@
-"""Snapshots while the daemon runs: one piece of work at a time, which outlives the connection that began it."""
+"""Snapshots of all machines: one piece of work at a time, which outlives the connection that began it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from envelopes.events import Emit
 from neighborhoods.snapshot.errors import SnapshotRunningError
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.waiting import whole_path
 from rappd.features.operation import OWNER, Text, operation
-from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
-from rappd.features.snapshots.work import DRILL, RESTORE, SNAPSHOT, SnapshotWork
+from rappd.features.snapshots.restoring import SnapshotRestorer
+from rappd.features.snapshots.taking import SnapshotTaker
+from rappd.features.snapshots.work import DRILL, RESTORE, SNAPSHOT, SnapshotWork, ended_line
 from rappd.notices.notices import Notices
-from rappd.tenants.tenants import Tenants
 from twins.work_progress import WorkCancelledError
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.capture import SnapshotResult
-    from neighborhoods.snapshot.hatch import LocalResult, RestoreHooks
     from neighborhoods.snapshot.manifest import SnapshotOptions
     from neighborhoods.snapshot.plan import RestoreOptions
     from rappd.features.snapshots.members import NeighborhoodMembers
@@ -44,26 +44,30 @@ _CHOICES = ("include_archived", "include_twin_workspaces", "include_stopped_twin
 """Options of a snapshot that a request may set; the lists of files that travel stay as published."""
 
 
-class DaemonSnapshots:
-    """``NeighborhoodSnapshots`` for the event loop, around twins that are running."""
+class SnapshotOperations:
+    """``work`` of an operation is an id of its caller's for it; options are those of a manifest, or of a plan."""
 
     def __init__(
         self,
-        verbs: NeighborhoodSnapshots,
-        eggs: EggOperations,
-        tenants: Tenants,
+        taker: SnapshotTaker,
+        restorer: SnapshotRestorer,
+        folder: SnapshotFolder,
         roster: Roster,
         dispatcher: Dispatcher,
         notices: Notices,
+        *,
+        flush: Callable[[], Awaitable[object]],
         open_calls: Callable[[], Awaitable[int]],
         schedule: Callable[[], dict[str, Any]],
     ) -> None:
-        """``open_calls`` counts those that came back with a snapshot; ``schedule`` gives it as screens show it."""
-        self.verbs = verbs
-        self.roster = roster
-        self._eggs = eggs
-        self._tenants, self._dispatcher = tenants, dispatcher
-        self._notices, self._open_calls, self._schedule = notices, open_calls, schedule
+        """``flush`` makes what was said up to now readable, ``open_calls`` counts those that came back with a snapshot.
+
+        ``schedule`` gives the schedule as screens show it.
+        """
+        self.folder, self.roster = folder, roster
+        self._taker, self._restorer = taker, restorer
+        self._dispatcher, self._notices = dispatcher, notices
+        self._flush, self._open_calls, self._schedule = flush, open_calls, schedule
         self._work: SnapshotWork | None = None
         self._watched = False
 
@@ -81,42 +85,87 @@ class DaemonSnapshots:
     async def looks(self) -> object:
         """Another value whenever a screen would show other snapshots, other work or another schedule."""
         work = self._work.id if self._work is not None else ""
-        return work, await asyncio.to_thread(self.verbs.folder.version), repr(self._schedule())
+        return work, await asyncio.to_thread(self.folder.version), repr(self._schedule())
+
+    @operation("snapshots.overview", "GET", "/neighborhood", right=OWNER)
+    async def overview(self) -> dict[str, Any]:
+        """The machines, the snapshots, the newest first, their `schedule`, and the `work` that is under way. Asks no machine."""
+        return {**await self.members(), **await self.listing(), "work": self.under_way()}
+
+    @operation("snapshots.members", "GET", "/neighborhood/members", right=OWNER)
+    async def members(self) -> dict[str, Any]:
+        """The machines: paired ones, found ones, and those that `peers.json` names. Asks none."""
+        return {"members": [member.as_json() for member in (await self.roster()).roster]}
+
+    @operation("snapshots.list", "GET", "/neighborhood/snapshots", right=OWNER)
+    async def listing(self) -> dict[str, Any]:
+        """Every snapshot that was taken here, the newest first, and their `schedule`."""
+        records = await asyncio.to_thread(self.folder.listing)
+        rows = await asyncio.to_thread(lambda: [record.as_json() for record in records])
+        return {"snapshots": rows, **self._schedule()}
 
     @operation("snapshots.work", "GET", "/neighborhood/work", right=OWNER)
     async def work(self) -> dict[str, Any]:
         """The snapshot, drill or restore that is under way, and how far it is; else null."""
         return {"work": self.under_way()}
 
+    @operation("snapshots.unasked_tokens", "POST", "/neighborhood/unasked_tokens", right=OWNER)
+    async def unasked_tokens(self, machines: list[str] | None = None) -> dict[str, Any]:
+        """The variables with tokens that `peers.json` sends to a host for these `machines`, and that nobody allowed yet."""
+        roster = await self.roster()
+        return {"unasked": await asyncio.to_thread(roster.unasked_tokens, machines or ())}
+
+    @operation("snapshots.probe", "POST", "/neighborhood/probe", right=OWNER)
+    async def probe(self, machines: list[str] | None = None) -> dict[str, Any]:
+        """Asks these `machines`, every one without any, whether a snapshot can read it now, and which twins live there."""
+        return await (await self.roster()).probe(machines or ())
+
     @operation("snapshots.diff", "POST", "/neighborhood/diff", right=OWNER)
     async def diff(self, before: Text, after: Text) -> dict[str, Any]:
         """The differences between two snapshots, `before` and `after`, each by its name or path."""
-        return (await asyncio.to_thread(self.verbs.diff, before, after)).as_json()
+        from neighborhoods.snapshot.diff import compare_snapshots
 
-    @operation("snapshots.overview", "GET", "/neighborhood", right=OWNER)
-    async def overview(self) -> dict[str, Any]:
-        """The machines, the snapshots, the newest first, their `schedule`, and the `work` that is under way. Asks no machine."""
-        roster = await self.roster()
-        found = await asyncio.to_thread(self.verbs.snapshots)
-        rows = [member.as_json() for member in roster.roster]
-        return {"members": rows, **found, "work": self.under_way(), **self._schedule()}
+        paths = await self._find(before), await self._find(after)
+        return (await asyncio.to_thread(compare_snapshots, *paths)).as_json()
 
-    @operation("snapshots.probe", "POST", "/neighborhood/probe", right=OWNER)
-    async def probe(self) -> dict[str, Any]:
-        """Asks every machine whether a snapshot can read it now, and which twins live there."""
-        return await (await self.roster()).probe()
+    @operation("snapshots.take", "POST", "/neighborhood/snapshot", right=OWNER)
+    async def take(
+        self,
+        name: str = "",
+        options: dict[str, Any] | None = None,
+        only: list[str] | None = None,
+        into: str = "",
+        allow: list[str] | None = None,
+        overwrite: bool = False,
+        drill: bool = True,
+        work: str = "",
+    ) -> Turn:
+        """Takes a snapshot of all machines, called `name`, and drills it. `options` as in its manifest.
 
-    async def begin_snapshot(self, given: dict[str, Any], *, name: str = "", id: str = "") -> SnapshotWork:
-        """Begins a snapshot of all machines. Raises ``SnapshotRunningError``, ``UsageProblemError``."""
-        options = snapshot_options(given)
+        `only`: of the other machines, these. `into` is the path of its file, which `overwrite` replaces; without it,
+        it lies among the home's eggs. `allow` lets likely secrets travel, by their ids. With `Accept: text/event-stream`
+        it tells how far each machine is, `{"type": "work", "work": …}`, before it answers. `work` is an id of your own,
+        for `/neighborhood/cancel`. It goes on when the caller disconnects.
+        """
+        chosen = snapshot_options(options or {})
+        target = whole_path(into) if into else None
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
-            await self._eggs.flush()
-            peers = (await self.roster()).to_read()
-            done = await self.verbs.snapshot(peers, name=name, options=options, tell=work.tell)
-            return done.as_json()
+            await self._flush()
+            roster = await self.roster()
+            done = await self._taker.snapshot(
+                roster.to_read(only or ()),
+                target=target,
+                name=name,
+                options=chosen,
+                allow=allow or (),
+                overwrite=overwrite,
+                drill=drill,
+                tell=work.tell,
+            )
+            return {**done.as_json(), "no_way": {} if only else roster.without_a_way()}
 
-        return self._begin(SNAPSHOT, run, id=id)
+        return self._begin(SNAPSHOT, run, work)
 
     async def take_scheduled(self) -> SnapshotResult:
         """Takes the snapshot of a schedule; screens show it like one that its owner began.
@@ -126,52 +175,47 @@ class DaemonSnapshots:
         taken: list[SnapshotResult] = []
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
+            await self._flush()
             peers = (await self.roster()).to_read()
-            taken.append(await self.verbs.snapshot(peers, scheduled=True, tell=work.tell))
+            taken.append(await self._taker.snapshot(peers, scheduled=True, tell=work.tell))
             return taken[0].as_json()
 
-        await self.wait(self._begin(SNAPSHOT, run))
+        await self._begin(SNAPSHOT, run).reply()
         return taken[0]
 
-    async def begin_drill(self, snapshot: str, *, id: str = "") -> SnapshotWork:
-        """Begins a drill of a snapshot that is there. Raises ``NoSuchSnapshotError``."""
-        await asyncio.to_thread(self.verbs.folder.find, snapshot)
+    @operation("snapshots.drill", "POST", "/neighborhood/drill", right=OWNER)
+    async def drill(self, snapshot: Text, work: str = "") -> Turn:
+        """Hatches a `snapshot` (name or path) into a scratch folder and compares every file. Events as of a snapshot."""
+        path = await self._find(snapshot)
 
-        async def run(work: SnapshotWork) -> dict[str, Any]:
-            return {"snapshot": (await self.verbs.drill(snapshot)).as_json()}
+        async def run(_: SnapshotWork) -> dict[str, Any]:
+            return {"snapshot": (await self._taker.drill(path)).as_json()}
 
-        return self._begin(DRILL, run, id=id)
+        return self._begin(DRILL, run, work)
 
     @operation("snapshots.plan", "POST", "/neighborhood/plan", right=OWNER)
     async def plan(self, snapshot: Text, options: dict[str, Any] | None = None) -> dict[str, Any]:
         """The plan for bringing a `snapshot` (name or path) back with these `options`; writes nothing anywhere."""
         chosen = restore_options(options or {})
-        path = await asyncio.to_thread(self.verbs.folder.find, snapshot)
-        return await self.verbs.plan(path, chosen, (await self.roster()).way_to)
+        return await self._restorer.plan(await self._find(snapshot), chosen, (await self.roster()).way_to)
 
-    async def begin_restore(
-        self,
-        snapshot: str,
-        given: dict[str, Any],
-        *,
-        approved: str,
-        id: str = "",
-    ) -> SnapshotWork:
-        """Begins to bring a snapshot back, here and elsewhere. ``approved``: digest of the plan that was said yes to."""
-        options = restore_options(given)
-        path = await asyncio.to_thread(self.verbs.folder.find, snapshot)
+    @operation("snapshots.restore", "POST", "/neighborhood/restore", right=OWNER)
+    async def restore(
+        self, snapshot: Text, approved: Text, options: dict[str, Any] | None = None, work: str = ""
+    ) -> Turn:
+        """Brings a `snapshot` back, here and on the other machines. Events as of a snapshot.
+
+        `approved`, which must be there, is the digest of the plan for these `options`; another one by now is
+        refused with `plan_changed`, and nothing is written.
+        """
+        chosen, path = restore_options(options or {}), await self._find(snapshot)
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
-            return await self.verbs.hatch(
-                path,
-                options,
-                (await self.roster()).way_to,
-                approved=approved,
-                local=partial(self._local_part, path, options, work.tell),
-                tell=work.tell,
-            )
+            way_to = (await self.roster()).way_to
+            done = await self._restorer.hatch(path, chosen, way_to, approved=approved, tell=work.tell)
+            return {**done, "open_calls": await self._tell_open_calls()}
 
-        return self._begin(RESTORE, run, id=id)
+        return self._begin(RESTORE, run, work)
 
     @operation("snapshots.cancel", "POST", "/neighborhood/cancel", right=OWNER)
     async def cancel(self, work: Text) -> dict[str, Any]:
@@ -186,43 +230,19 @@ class DaemonSnapshots:
         await begun.turn.over_within(None)
         return {"cancelled": True}
 
-    async def wait(self, work: SnapshotWork, seconds: float | None = None) -> dict[str, Any] | None:
-        """The result of a work; None when it still lasts after ``seconds``. Then its end becomes a notice.
+    async def so_far(self, turn: Turn, seconds: float) -> dict[str, Any] | None:
+        """The result of a work; None when it still lasts after ``seconds``: then its end becomes a notice.
 
         Raises what the work raises, ``WorkCancelledError`` when it was cancelled.
         """
-        assert work.turn is not None
-        await work.turn.over_within(seconds)
-        if not work.turn.is_over:
+        await turn.over_within(seconds)
+        if not turn.is_over:
             self._watched = True
             return None
-        return work.turn.result().data
+        return turn.result().data
 
-    @operation("snapshots.hatch_local", "POST", "/neighborhood/hatch", right=OWNER)
-    async def hatch_local(
-        self, path: Text, approved: Text, options: dict[str, Any] | None = None
-    ) -> dict[str, Any]:
-        """Hatches this machine's part of the snapshot at `path`; twins that are running rest meanwhile.
-
-        `options` as in its plan. `approved`, which must be there, is the digest of that part of the plan; another
-        one by now is refused with `plan_changed`. Goes on to its end when the caller disconnects.
-        """
-        chosen = restore_options(options or {})
-        work = self.verbs.hatch_local(whole_path(path), chosen, self._hooks(), approved=approved)
-        done: dict[str, Any] = await self._eggs.to_the_end(self._eggs.alone(work))
-        return done | {"open_calls": await self._tell_open_calls()}
-
-    async def _local_part(
-        self, path: Path, options: RestoreOptions, tell: Callable[[dict[str, Any]], None], digest: str
-    ) -> LocalResult:
-        import msgspec
-
-        from neighborhoods.snapshot.hatch import LocalResult
-
-        work = self.verbs.hatch_local(path, options, self._hooks(), approved=digest, tell=tell)
-        done = msgspec.convert((await self._eggs.alone(work))["hatched"], LocalResult)
-        await self._tell_open_calls()
-        return done
+    async def _find(self, snapshot: str) -> Path:
+        return await asyncio.to_thread(self.folder.find, snapshot)
 
     async def _tell_open_calls(self) -> int:
         """Nothing of a snapshot is sent by itself: its owner learns of the calls that it holds."""
@@ -237,26 +257,14 @@ class DaemonSnapshots:
             )
         return found
 
-    def _hooks(self) -> RestoreHooks:
-        from neighborhoods.snapshot.hatch import RestoreHooks
-
-        async def boot(key: str, port: int | None) -> None:
-            await self._tenants.boot(key)
-
-        return RestoreHooks(self._eggs.resting, boot)
-
     def _begin(
-        self,
-        kind: str,
-        run: Callable[[SnapshotWork], Coroutine[Any, Any, dict[str, Any]]],
-        *,
-        id: str = "",
-    ) -> SnapshotWork:
+        self, kind: str, run: Callable[[SnapshotWork], Coroutine[Any, Any, dict[str, Any]]], id: str = ""
+    ) -> Turn:
         if self._work is not None:
             raise SnapshotRunningError(
                 f"A {self._work.kind} is under way.", do="Wait until it is done, or cancel it."
             )
-        self._work = begun = SnapshotWork(id or uuid.uuid4().hex, kind)
+        self._work = begun = SnapshotWork(id[:100] or uuid.uuid4().hex, kind)
         self._watched = False
         task = begun.task = asyncio.create_task(run(begun), name=f"neighborhood {kind}")
         task.add_done_callback(partial(self._ended, begun))
@@ -272,8 +280,8 @@ class DaemonSnapshots:
             begun.check_cancel()
             task.cancel()
 
-        begun.turn = self._dispatcher.operate(to_its_end, _OWNER, id=begun.id, stop=stop)
-        return begun
+        turn = begun.turn = self._dispatcher.operate(to_its_end, _OWNER, id=begun.id, stop=stop)
+        return turn
 
     def _ended(self, work: SnapshotWork, task: asyncio.Task[dict[str, Any]]) -> None:
         self._work = None
@@ -286,31 +294,6 @@ class DaemonSnapshots:
         if self._watched:  # somebody was told to wait, and is not there any more
             what = f"The {work.kind} failed: {error}" if error is not None else ended_line(task.result())
             self._notices.add(what, "rappd neighborhood snapshots", key="neighborhood:work")
-
-
-async def _none() -> int:
-    return 0
-
-
-def ended_line(done: dict[str, Any]) -> str:
-    """One line about the result of a snapshot, drill or restore."""
-    if (restored := done.get("hatched")) is not None:
-        failed = f"; {len(restored['failed'])} failed: {restored['failed'][0]}" if restored["failed"] else ""
-        where = " as a simulation" if restored["target"] == "local-simulate" else ""
-        return f"{restored['egg']['name']} is restored{where}{failed}."
-    row = done["snapshot"]
-    absent = [*row["missing"], *row["left_behind"]]
-    lacks = f", without {', '.join(absent)}" if absent else ""
-    if row["drill"] is None:
-        state = "not tried"
-    else:
-        state = "restorable" if row["restorable"] else f"not restorable: {row['drill']['problem']}"
-    held = f"{_many(row['machines'], 'machine')} and {_many(row['twins'], 'twin')}"
-    return f"The snapshot {row['name']} holds {held}{lacks}; it is {state}."
-
-
-def _many(number: int, one: str) -> str:
-    return f"{number} {one}{'' if number == 1 else 's'}"
 
 
 def snapshot_options(given: dict[str, Any]) -> SnapshotOptions:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from rappd.cli.console import interactive, print_json, print_out
 from rappd.cli.home_client import HomeClient
-from rappd.cli.neighborhood_home import snapshots_here, ways_here
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.cli_options import JSON, egg_at
+from rappd.features.snapshots.cli import followed, snapshot_at
+from rappd.features.snapshots.members_cli import ask_for_tokens
 from rappd.features.snapshots.text import show_open_calls, show_restore_plan, show_restored, show_way_on
 from twins.errors import UnconfirmedError
 
-if TYPE_CHECKING:
-    from neighborhoods.snapshot.hatch import LocalResult
-    from neighborhoods.snapshot.plan import RestoreOptions
-
 _PARTIAL = 7
+_SECONDS = 3600.0
 _FLAGS = {
     "overwrite_agents": "Replace the brainstem's agents and services.",
     "overwrite_core": "Replace the brainstem's soul.",
@@ -78,12 +74,8 @@ def hatch(file: str, dry_run: bool, approved: str, yes: bool, as_json: bool, **g
 
 def show_plan_of(file: str, given: dict[str, Any], *, as_json: bool) -> None:
     """Plans and shows."""
-    verbs = snapshots_here(writes=False)
-    path = _path(verbs.folder.find(file))
-    ways = ways_here()
-    with progress() as line:
-        line(f"Reading {path.name}…")
-        found = asyncio.run(verbs.plan(path, _options(given), ways))
+    path = egg_at(snapshot_at(file)).absolute()
+    found = _planned(HomeClient(Home.here(), reads=True, timeout=_SECONDS), path, given)
     if as_json:
         print_json(found)
     else:
@@ -95,18 +87,13 @@ def hatch_snapshot(
     file: str, given: dict[str, Any], *, approved: str = "", yes: bool = False, as_json: bool = False
 ) -> int:
     """Brings a snapshot back, after a yes where other machines would be written to. Returns the exit code."""
-    from rappd.features.snapshots.snapshot_view import writes_elsewhere
+    from neighborhoods.snapshot.plan import writes_elsewhere
 
-    verbs, options = snapshots_here(), _options(given)
-    path = _path(verbs.folder.find(file))
-    here = _LocalPart(path, given)
-    if not approved and not yes:
-        ways = ways_here()
-        with progress() as line:
-            line(f"Reading {path.name}…")
-            verbs.recover()
-            planned = asyncio.run(verbs.plan(path, options, ways))["plan"]
-        if writes_elsewhere(planned):
+    path = egg_at(snapshot_at(file)).absolute()
+    home = HomeClient(Home.here(), timeout=_SECONDS)
+    if not approved:
+        planned = _planned(home, path, given)["plan"]
+        if writes_elsewhere(planned) and not yes:
             if as_json or not interactive():
                 raise UnconfirmedError(
                     "Other machines would be written to; nothing was.",
@@ -120,25 +107,26 @@ def hatch_snapshot(
     with progress() as line:
         line(f"Reading {path.name}…")
 
-        def tell(event: dict[str, Any]) -> None:
-            line(f"Hatching {event.get('name', '')}…")
+        def tell(work: dict[str, Any]) -> None:
+            line(f"Hatching {work['parts']['last']}…")
 
-        found = asyncio.run(
-            verbs.hatch(
-                path,
-                options,
-                ways_here(),
-                approved=approved,
-                local=here.hatch,
-                tell=tell,
-            )
+        found = followed(
+            home, "snapshots.restore", tell, snapshot=str(path), options=given, approved=approved
         )
+    open_calls = found.pop("open_calls")
     if as_json:
         print_json(found)
     else:
         show_restored(found["hatched"], path=path)
-        show_open_calls(here.open_calls)
+        show_open_calls(open_calls)
     return _PARTIAL if found["hatched"]["partial"] else 0
+
+
+def _planned(home: HomeClient, path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    ask_for_tokens(home)
+    with progress() as line:
+        line(f"Reading {path.name}…")
+        return home.do("snapshots.plan", snapshot=str(path), options=given)
 
 
 def egg_is_snapshot(path: Path) -> bool:
@@ -157,34 +145,3 @@ def as_written(overwrite: str, *, no_memory: bool) -> dict[str, Any]:
             "This egg is a whole neighborhood, with options of its own.", do="rappd neighborhood hatch --help"
         )
     return {"target": "in-place", **dict.fromkeys(_FLAGS, False)}
-
-
-def _options(given: dict[str, Any]) -> RestoreOptions:
-    from neighborhoods.snapshot.plan import RestoreOptions, Target
-
-    return RestoreOptions(target=Target(given["target"]), **{name: given[name] for name in _FLAGS})
-
-
-def _path(found: Path) -> Path:
-    return egg_at(found).absolute()
-
-
-class _LocalPart:
-    """This machine's part. ``open_calls``: the calls that came back with it."""
-
-    def __init__(self, path: Path, options: dict[str, Any]) -> None:
-        self._here = HomeClient(Home.here(), timeout=3600)
-        self._here.open()  # the plan is made of a home that is as it will be then
-        self._path, self._options = path, options
-        self.open_calls = 0
-
-    async def hatch(self, digest: str) -> LocalResult:
-        """See ``LocalPart``."""
-        import msgspec
-
-        from neighborhoods.snapshot.hatch import LocalResult
-
-        body = {"path": str(self._path), "options": self._options, "approved": digest}
-        found = await asyncio.to_thread(partial(self._here.do, "snapshots.hatch_local", **body))
-        self.open_calls = int(found.get("open_calls", 0))
-        return msgspec.convert(found["hatched"], LocalResult)

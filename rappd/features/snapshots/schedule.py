@@ -15,9 +15,9 @@ from neighborhoods.snapshot.errors import (
     SnapshotRunningError,
 )
 from neighborhoods.snapshot.retention import remove_old
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
-from rappd.features.snapshots.home_snapshots import NeighborhoodSnapshots
 from rappd.sessions.schedule.snapshot_timer import KEEP, KIND, TIMER, schedule_view
 from rappd.sessions.schedule.timers import Timers
 from rappd.store.timer_table import TimerRow
@@ -38,7 +38,7 @@ class SnapshotSchedule:
     def __init__(
         self,
         timers: Timers,
-        snapshots: NeighborhoodSnapshots,
+        folder: SnapshotFolder,
         take: Callable[[], Awaitable[SnapshotResult]],
         stopped: Callable[[], None],
     ) -> None:
@@ -47,7 +47,7 @@ class SnapshotSchedule:
         ``stopped`` is called when the schedule is switched off.
         """
         self._timers = timers
-        self._snapshots = snapshots
+        self._folder = folder
         self._take, self._stopped = take, stopped
         timers.register(KIND, self._run)
 
@@ -79,9 +79,8 @@ class SnapshotSchedule:
         """Takes one and removes old ones. Raises what makes it fail; a partial one has failed."""
         done = await _in_turn(self._take)
         keep = row.detail.get("keep")
-        folder = self._snapshots.folder
         with suppress(SnapshotRunningError):  # the next run removes them
-            await asyncio.to_thread(remove_old, folder, keep if isinstance(keep, int) else KEEP)
+            await asyncio.to_thread(remove_old, self._folder, keep if isinstance(keep, int) else KEEP)
         _require_whole(done)
 
 

@@ -1,18 +1,18 @@
-"""Screens of ``rappd neighborhood``: a snapshot, a plan, and what came of it."""
+"""Screens of ``rappd neighborhood``: a snapshot, their list and schedule, a plan, and what came of it."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from time import time
+from typing import Any
 
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control, wrapped
-from rappd.cli.formatting import count, tilde
+from rappd.cli.formatting import ago, count, tilde
+from rappd.cli.tables import table
 from twins.byte_sizes import format_bytes
-
-if TYPE_CHECKING:
-    from neighborhoods.snapshot.capture import SnapshotResult
-    from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 
 _SHOWN = 8
 _NAMED = 4
@@ -27,72 +27,103 @@ _CATEGORIES = {
 }
 
 
-def show_snapshot(done: SnapshotResult) -> None:
+def show_snapshot(done: dict[str, Any]) -> None:
     """Shows the result of a snapshot: machines taken, missing, and files that stayed behind."""
-    record = done.record
-    bad = sum("/" not in one.path for one in done.failed)
-    machines = (
-        f"{record.machines} of {record.machines + bad} machines" if bad else count(record.machines, "machine")
-    )
-    mark = status_mark("note" if done.is_partial else "good")
-    name = Path(record.path).name
-    print_out(f"{mark} {machines} in {strip_control(name)}, {format_bytes(record.size)}, signed")
-    for one in done.failed[:_SHOWN]:
-        why = strip_control(one.why).removeprefix(f"{strip_control(one.path)}: ")
-        print_out(wrapped(f"  {status_mark('bad')} {strip_control(one.path)}: {why}", 4))
-    if done.failed:
+    record = done["snapshot"]
+    bad = sum("/" not in one["path"] for one in done["failed"])
+    taken = record["machines"]
+    machines = f"{taken} of {taken + bad} machines" if bad else count(taken, "machine")
+    mark = status_mark("note" if done["partial"] else "good")
+    name = strip_control(Path(record["path"]).name)
+    print_out(f"{mark} {machines} in {name}, {format_bytes(record['size'])}, signed")
+    for one in done["failed"][:_SHOWN]:
+        path = strip_control(one["path"])
+        why = strip_control(one["why"]).removeprefix(f"{path}: ")
+        print_out(wrapped(f"  {status_mark('bad')} {path}: {why}", 4))
+    if done["failed"]:
         print_out(f"  {arrow()} rerun; only what is missing or changed is copied")
-    for one in done.oversize[:_SHOWN]:
-        print_out(
-            wrapped(
-                f"  {status_mark('note')} left out, too large: {strip_control(one.path)}, {one.why}  {dim(one.do)}",
-                4,
-            )
-        )
-    if len(done.oversize) > _SHOWN:
-        print_out(f"    and {len(done.oversize) - _SHOWN} more (--json)")
-    for one in done.unstable[:_SHOWN]:
-        text = f"{strip_control(one.path)} {one.why} {arrow()} {one.do}"
-        print_out(wrapped(f"  {status_mark('note')} {text}", 4))
-    odd = [one for one in done.left_out if one.do]
-    for one in odd[:_SHOWN]:
-        text = f"left out: {strip_control(one.path)}: {strip_control(one.why)} {arrow()} {one.do}"
-        print_out(wrapped(f"  {status_mark('note')} {text}", 4))
-    if len(odd) > _SHOWN:
-        print_out(f"    and {len(odd) - _SHOWN} more (--json)")
-    secrets = [one for one in done.left_out if one.id]
-    for one in secrets[:_SHOWN]:
-        print_out(
-            f"  {status_mark('note')} left out: {strip_control(one.path)} {strip_control(one.why)}  {dim(f'--allow {one.id}')}"
-        )
+    note = f"  {status_mark('note')}"
+    _few(
+        f"{note} left out, too large: {strip_control(one['path'])}, {one['why']}  {dim(one['do'])}"
+        for one in done["oversize"]
+    )
+    for one in done["unstable"][:_SHOWN]:
+        print_out(wrapped(f"{note} {strip_control(one['path'])} {one['why']} {arrow()} {one['do']}", 4))
+    _few(
+        f"{note} left out: {strip_control(one['path'])}: {strip_control(one['why'])} {arrow()} {one['do']}"
+        for one in done["left_out"]
+        if "do" in one
+    )
+    for one in [one for one in done["left_out"] if "id" in one][:_SHOWN]:
+        allow = dim(f"--allow {one['id']}")
+        print_out(f"{note} left out: {strip_control(one['path'])} {strip_control(one['why'])}  {allow}")
     reasons: dict[str, list[str]] = {}
-    for one in done.left_out:
-        if not one.id and not one.do:
-            reasons.setdefault(one.why, []).append(one.path)
+    for one in done["left_out"]:
+        if "id" not in one and "do" not in one:
+            reasons.setdefault(one["why"], []).append(one["path"])
     for why, paths in reasons.items():
         more = f" and {len(paths) - _NAMED} more (--json)" if len(paths) > _NAMED else ""
         named = strip_control(", ".join(paths[:_NAMED]))
         print_out(dim(wrapped(f"  Left out: {named}{more} ({strip_control(why)})", 4)))
-    drilled = record.drill
-    if done.untried:
-        print_out(wrapped(f"  {status_mark('note')} {strip_control(done.untried)}", 4))
+    drilled = record["drill"]
+    if done["untried"]:
+        print_out(wrapped(f"{note} {strip_control(done['untried'])}", 4))
     elif drilled is None:
-        print_out(dim(f"  Not tried yet. {arrow()} rappd neighborhood drill {record.name}"))
-    elif drilled.passed:
-        print_out(f"{status_mark('good')} Restorable: {count(drilled.files, 'file')} hatched and compared.")
+        print_out(dim(f"  Not tried yet. {arrow()} rappd neighborhood drill {record['name']}"))
+    elif record["restorable"]:
+        print_out(
+            f"{status_mark('good')} Restorable: {count(drilled['files'], 'file')} hatched and compared."
+        )
     else:
-        print_out(f"{status_mark('bad')} It cannot be restored: {strip_control(drilled.problem)}")
-    show_apart(record)
-    print_out(f"  {tilde(record.path)}")
+        print_out(f"{status_mark('bad')} It cannot be restored: {strip_control(drilled['problem'])}")
+    _show_apart(record)
+    print_out(f"  {tilde(record['path'])}")
 
 
-def show_apart(record: SnapshotRecord) -> None:
+def show_drill(record: dict[str, Any]) -> None:
+    """Shows whether a snapshot that was tried can be restored."""
+    name, drilled = strip_control(record["name"]), record["drill"]
+    if record["restorable"]:
+        print_out(f"{status_mark('good')} {name} can be restored: {drilled['files']} files.")
+    else:
+        print_out(f"{status_mark('bad')} {name}: {strip_control(drilled['problem'])}")
+    _show_apart(record)
+
+
+def _show_apart(record: dict[str, Any]) -> None:
     """Names what the drill of a snapshot found to be no twin."""
-    apart = record.drill.apart if record.drill else ()
-    for text in apart[:_SHOWN]:
-        print_out(wrapped(f"  {status_mark('note')} not a twin: {strip_control(text)}", 4))
-    if len(apart) > _SHOWN:
-        print_out(f"    and {len(apart) - _SHOWN} more (--json)")
+    apart = record["drill"]["apart"] if record["drill"] else ()
+    _few(f"  {status_mark('note')} not a twin: {strip_control(text)}" for text in apart)
+
+
+def _few(lines: Iterable[str]) -> None:
+    """The first lines, and how many more there are."""
+    found = list(lines)
+    for line in found[:_SHOWN]:
+        print_out(wrapped(line, 4))
+    if len(found) > _SHOWN:
+        print_out(f"    and {len(found) - _SHOWN} more (--json)")
+
+
+def show_snapshots(found: dict[str, Any]) -> None:
+    """Shows the list of snapshots."""
+    show_failing(found["schedule"])
+    if not found["snapshots"]:
+        print_out("There is no snapshot yet. → rappd neighborhood snapshot")
+        return
+    now = time()
+    rows = [
+        [
+            one["name"],
+            ago(now - datetime.fromisoformat(one["taken_at"]).timestamp()),
+            _state(one),
+            format_bytes(one["size"]),
+            str(one["machines"]),
+            str(one["twins"]),
+        ]
+        for one in found["snapshots"]
+    ]
+    table(["SNAPSHOT", "TAKEN", "STATE", "SIZE", "MACHINES", "TWINS"], rows, shrink=5)
 
 
 def show_restore_plan(plan: dict[str, Any], *, path: Path) -> None:
@@ -215,3 +246,50 @@ def _options(plan: dict[str, Any]) -> str:
     words = [] if plan["target"] == "in-place" else [f" --target {plan['target']}"]
     words += [f" --{name.replace('_', '-')}" for name, value in plan["options"].items() if value is True]
     return "".join(words)
+
+
+def show_schedule(found: dict[str, Any] | None) -> None:
+    """Shows the schedule: its rule, next moment and last outcome."""
+    if found is None:
+        print_out("No snapshots are scheduled.")
+        print_out(f"  {arrow()} {command('rappd neighborhood schedule daily 03:00')}")
+        return
+    zone = f" ({strip_control(found['zone'])})" if found["zone"] else ""
+    print_out(
+        f"{strip_control(found['rule'])}{zone}, keeps the last {count(found['keep'], 'whole snapshot')}"
+    )
+    if found["missed"]:
+        print_out(f"{status_mark('note')} {_local(found['next'])} was missed: rappd isn't running.")
+        print_out(f"  {arrow()} {command('rappd start')}; it runs then")
+    else:
+        print_out(f"  Next  {_local(found['next'])}")
+    if not found["last"]:
+        print_out(dim("  It has not run yet."))
+    elif found["outcome"]:
+        show_failing(found)
+    else:
+        print_out(f"{status_mark('good')} Last  {_local(found['last'])}")
+
+
+def show_failing(found: dict[str, Any] | None) -> None:
+    """Shows since when the schedule fails, and why; nothing when it does not."""
+    if found is not None and found["outcome"]:
+        since = f"since {_local(found['failed_since'])}"
+        print_out(f"{status_mark('bad')} Scheduled snapshots fail {since}: {strip_control(found['outcome'])}")
+
+
+def _local(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment).astimezone():%a %d %b %Y %H:%M}"
+
+
+def _state(one: dict[str, Any]) -> str:
+    drilled = one["drill"]
+    if not one["there"]:
+        return "file is gone"
+    if drilled is None:
+        return "not tried"
+    if not one["restorable"]:
+        return f"cannot be restored: {strip_control(drilled['problem'])}"
+    absent = len(one["missing"]) + len(one["left_behind"])
+    lacks = f", lacks {absent}" if absent else ""
+    return f"restorable, {drilled['at'][:10]}{lacks}"

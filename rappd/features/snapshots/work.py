@@ -25,17 +25,18 @@ class SnapshotWork:
         self.kind = kind
         self.task: asyncio.Task[dict[str, Any]] | None = None
         self.turn: Turn | None = None
-        """Is told ``as_json()`` whenever something changed."""
+        """Is told the state whenever something changed."""
         self._began_at = time.time()
         self._machines: dict[str, dict[str, Any]] = {}
         self._phase = {SNAPSHOT: "reading", DRILL: "drilling", RESTORE: "reading"}[kind]
+        self._egg = ""
         self._parts: dict[str, Any] = {"done": 0, "whole": 0, "last": "", "problems": []}
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._told: dict[str, tuple[str, float]] = {}
 
     def tell(self, event: dict[str, Any]) -> None:
-        """Takes an event of ``NeighborhoodSnapshots``; of a machine's bytes no more than ten a second."""
+        """Takes an event of a snapshot or restore; of a machine's bytes no more than ten a second."""
         if event["event"] == "machine":
             with self._lock:
                 state, at = self._told.get(event["machine"], ("", 0.0))
@@ -53,6 +54,7 @@ class SnapshotWork:
             "kind": self.kind,
             "phase": self._phase,
             "began_at": self._began_at,
+            "egg": self._egg,
             "machines": [{"name": name, **row} for name, row in self._machines.items()],
             "parts": {**self._parts, "problems": list(self._parts["problems"])},
             "can_cancel": self.can_cancel,
@@ -71,10 +73,10 @@ class SnapshotWork:
     def _take(self, event: dict[str, Any]) -> None:
         match event["event"]:
             case "machine":
-                row = {key: event[key] for key in ("state", "done", "whole")}
+                row = {key: value for key, value in event.items() if key not in ("event", "machine")}
                 self._machines[event["machine"]] = row
             case "drill":
-                self._phase = "drilling"
+                self._phase, self._egg = "drilling", event["path"]
             case "planned":
                 self._phase = "hatching"
                 self._parts["whole"] = event["parts"]
@@ -87,3 +89,24 @@ class SnapshotWork:
                     self._parts["problems"].append(f"{name}: {event['problem']}")
         if self.turn is not None:
             self.turn.tell(Work(self.as_json()))
+
+
+def ended_line(done: dict[str, Any]) -> str:
+    """One line about the result of a snapshot, drill or restore."""
+    if (restored := done.get("hatched")) is not None:
+        failed = f"; {len(restored['failed'])} failed: {restored['failed'][0]}" if restored["failed"] else ""
+        where = " as a simulation" if restored["target"] == "local-simulate" else ""
+        return f"{restored['egg']['name']} is restored{where}{failed}."
+    row = done["snapshot"]
+    absent = [*row["missing"], *row["left_behind"]]
+    lacks = f", without {', '.join(absent)}" if absent else ""
+    if row["drill"] is None:
+        state = "not tried"
+    else:
+        state = "restorable" if row["restorable"] else f"not restorable: {row['drill']['problem']}"
+    held = f"{_many(row['machines'], 'machine')} and {_many(row['twins'], 'twin')}"
+    return f"The snapshot {row['name']} holds {held}{lacks}; it is {state}."
+
+
+def _many(number: int, one: str) -> str:
+    return f"{number} {one}{'' if number == 1 else 's'}"

@@ -21,13 +21,11 @@ from rappd.http.loopback import (
     model_downloads,
     openapi,
     operator_routes,
-    peer_snapshots,
     rapps,
     search,
     services,
     session_frames,
     session_stream,
-    snapshots,
     static_files,
     voice_routes,
     well_known,
@@ -54,7 +52,7 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
         openapi,
         services,
     ]
-    tables += [cartridges, eggs, snapshots, call_stream, peer_snapshots]
+    tables += [cartridges, eggs, call_stream]
     tables += [
         search,
         session_frames,

@@ -378,20 +378,30 @@ export const settings = {
 };
 
 export const snapshots = {
-  /** The snapshot, drill or restore that is under way, and how far it is; else null. */
-  work: asks("GET", "/neighborhood/work"),
-  /** The differences between two snapshots, `before` and `after`, each by its name or path. */
-  diff: asks("POST", "/neighborhood/diff"),
   /** The machines, the snapshots, the newest first, their `schedule`, and the `work` that is under way. Asks no machine. */
   overview: asks("GET", "/neighborhood"),
-  /** Asks every machine whether a snapshot can read it now, and which twins live there. */
+  /** The machines: paired ones, found ones, and those that `peers.json` names. Asks none. */
+  members: asks("GET", "/neighborhood/members"),
+  /** Every snapshot that was taken here, the newest first, and their `schedule`. */
+  list: asks("GET", "/neighborhood/snapshots"),
+  /** The snapshot, drill or restore that is under way, and how far it is; else null. */
+  work: asks("GET", "/neighborhood/work"),
+  /** The variables with tokens that `peers.json` sends to a host for these `machines`, and that nobody allowed yet. */
+  unaskedTokens: asks("POST", "/neighborhood/unasked_tokens"),
+  /** Asks these `machines`, every one without any, whether a snapshot can read it now, and which twins live there. */
   probe: asks("POST", "/neighborhood/probe"),
+  /** The differences between two snapshots, `before` and `after`, each by its name or path. */
+  diff: asks("POST", "/neighborhood/diff"),
+  /** Takes a snapshot of all machines, called `name`, and drills it. `options` as in its manifest. */
+  take: follows("/neighborhood/snapshot"),
+  /** Hatches a `snapshot` (name or path) into a scratch folder and compares every file. Events as of a snapshot. */
+  drill: follows("/neighborhood/drill"),
   /** The plan for bringing a `snapshot` (name or path) back with these `options`; writes nothing anywhere. */
   plan: asks("POST", "/neighborhood/plan"),
+  /** Brings a `snapshot` back, here and on the other machines. Events as of a snapshot. */
+  restore: follows("/neighborhood/restore"),
   /** Cancels the snapshot that was begun with the id `work`, and answers once it has ended. */
   cancel: asks("POST", "/neighborhood/cancel"),
-  /** Hatches this machine's part of the snapshot at `path`; twins that are running rest meanwhile. */
-  hatchLocal: asks("POST", "/neighborhood/hatch"),
 };
 
 export const sources = {

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from fixtures import member_homes as homes
+from fixtures import warm_zygote
 from fixtures.machines import Machine, pair
 from fixtures.ssh_server import SshServer
 
@@ -21,7 +22,9 @@ from neighborhoods.snapshot.tar_guard import UNEXPLAINED, TarGuard
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from neighborhoods.snapshot.transports.rappd import RappdTransport
 from rappd.daemon.home import Home
-from rappd.member_source import DaemonPeerSource
+from rappd.daemon.open_home import open_home
+from rappd.features.snapshots.members import PairedMachine
+from rappd.settings.load import Settings
 
 
 class Member(NamedTuple):
@@ -38,6 +41,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine
         desk.start()
         pi.start()
         pair(desk, pi)
+        desk.stop()
         yield desk, pi
     finally:
         desk.stop()
@@ -58,8 +62,15 @@ async def member(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         desk, pi = request.getfixturevalue("machines")
         for folder in ("twins", "brainstem/agents"):
             shutil.rmtree(pi.home / folder, ignore_errors=True)
-        source = DaemonPeerSource(Home(desk.home), "pi", pi.fingerprint)
-        yield Member(pi.home, RappdTransport("pi", source), homes.fill_home(pi.home))
+        content, home = homes.fill_home(pi.home), Home(desk.home)
+        async with open_home(
+            home, Settings.load(home, {**desk.environment, "PORT": "0"}), warm_zygote.launch
+        ) as daemon:
+            members = await daemon.members()
+            (there,) = members.chosen(["pi"])
+            transport = members.transport(there)
+            assert isinstance(transport, RappdTransport)
+            yield Member(pi.home, transport, content)
     else:
         home = tmp_path / "stick"
         content = homes.fill_home(home)
@@ -83,7 +94,10 @@ async def test_probe_member_that_is_there_is_reachable(member: Member) -> None:
 
 
 async def test_probe_member_through_a_daemon_that_is_stopped_says_what_to_run(tmp_path: Path) -> None:
-    found = await RappdTransport("pi", DaemonPeerSource(Home(tmp_path), "pi", "f" * 64)).probe()
+    home = Home(tmp_path)
+    async with open_home(home, Settings.load(home), mode="read", control=tmp_path / "control") as daemon:
+        paired = PairedMachine(daemon.federation, daemon.egg_transfer.send, "pi", "f" * 64)
+        found = await RappdTransport("pi", paired).probe()
     assert found.detail == "pi is read through rappd, which isn't running here — rappd start"
 
 

@@ -46,9 +46,15 @@ def test_verbs_that_only_ask_import_no_server(busy: RunningDaemon) -> None:
 
 
 @pytest.mark.parametrize("verb", [("members",), ("snapshot", "--no-drill")], ids=str)
-def test_neighborhood_over_ssh_loads_neither_http_nor_brainstems(
+def test_the_daemon_reads_the_neighborhood_and_not_the_command(
     busy: RunningDaemon, verb: tuple[str, ...]
 ) -> None:
     found = _imported(busy, "neighborhood", *verb)
-    assert "neighborhoods.snapshot.transports.ssh" in found
-    assert not found & {"aiohttp", "rappd.tenants.tenant", "agents.brainstem.turn"}
+    assert "rappd.features.snapshots.cli" in found
+    assert not found & {
+        "aiohttp",
+        "rappd.tenants.tenant",
+        "agents.brainstem.turn",
+        "neighborhoods.snapshot.capture",
+        "neighborhoods.snapshot.transports.ssh",
+    }

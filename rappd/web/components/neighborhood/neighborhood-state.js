@@ -1,6 +1,6 @@
 /** State of the neighborhood: its machines, their health, the snapshots, and the work that is under way. */
 
-import { postWithEvents, Problem } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import * as operations from "../../lib/operations.js";
 
 const POLL_MS = 1000;
@@ -44,11 +44,11 @@ class Neighborhood extends EventTarget {
     }
   }
 
-  /** Begins long work at `path` and gives its answer; meanwhile `work` says how far it is. Raises `Problem`. */
-  async begin(path, json) {
+  /** Begins long work (`take`, `drill` or `restore`) and gives its answer; meanwhile `work` says how far it is. Raises `Problem`. */
+  async begin(verb, given) {
     this.#own += 1;
     try {
-      return await postWithEvents(path, { ...json, work: crypto.randomUUID() }, ({ work }) => this.#take(work));
+      return await operations.snapshots[verb]({ ...given, work: crypto.randomUUID() }, ({ work }) => this.#take(work));
     } finally {
       this.#own -= 1;
       this.#take(null);

@@ -108,7 +108,7 @@ export function neighborhoodView(place) {
     begin.disabled = true;
     try {
       const options = { include_archived: archived.checked };
-      const done = await neighborhood.begin("/neighborhood/snapshot", { options });
+      const done = await neighborhood.begin("take", { options });
       fill(outcome, result(done));
     } catch (found) {
       if (!(found instanceof Problem)) throw found;

@@ -89,7 +89,7 @@ export function openRestore(row, changed) {
     neighborhood.addEventListener("change", draw);
     try {
       const json = { snapshot: row.path, options, approved: plan.now.digest };
-      const { hatched } = await neighborhood.begin("/neighborhood/restore", json);
+      const { hatched } = await neighborhood.begin("restore", json);
       twins.touch();
       changed();
       if (dialog.open) ended(hatched);

@@ -25,7 +25,7 @@ function row(one, changed) {
   const errorPlace = h("div", {});
   const tryAgain = () =>
     attemptIn(errorPlace, async () => {
-      const { snapshot } = await neighborhood.begin("/neighborhood/drill", { snapshot: one.path });
+      const { snapshot } = await neighborhood.begin("drill", { snapshot: one.path });
       announce(`${name}: ${drillState(snapshot)[2]}`);
       changed();
     });
