@@ -243,8 +243,7 @@ class Brainstem:
                 else may_become_a_call(text)
             ),
         )
-        if any(one.operators for one in turn.ask.tools()):
-            request.everyday = lambda: self._everyday(turn, request)
+        request.everyday = lambda: self._everyday(turn, request)
         completion = await self.thinking.complete(request)
         if not _is_written_call(turn, completion, tools) and emit and stream:
             rest = stream.feed(hold.release() if hold else "") + stream.finish()

@@ -93,7 +93,7 @@ class Endpoints:
     def agents(self, workspace: str, caller: Caller | None = None) -> list[Endpoint[Call]]:
         """Agents of a tenant in alphabetical order, then what only looks; those of a ``caller``, or all."""
         found = self._agents.get(workspace, ())
-        return [one for one in found if caller is None or one.exposure.admits(caller)]
+        return list(found) if caller is None else [one for one in found if one.exposure.admits(caller)]
 
     def named(self, workspace: str, name: str) -> Endpoint[Call] | None:
         """The agent called ``name`` in a tenant, by its own name or its tool name, any case."""

@@ -130,26 +130,28 @@ class TenantRequestHandler:
         elsewhere = list(self._endpoints.elsewhere(caller))
 
         def tools() -> list[Endpoint[Call]]:
-            own = self._endpoints.agents(self._tenant.name)
-            found = [one for one in own if one.exposure.admits(caller)]
+            found = self._endpoints.agents(self._tenant.name, caller)
             if caller.caps is None:
-                found = [told for one in found if (told := self._with_peers(one)) is not None]
-            taken = {one.name for one in own} if elsewhere else set()
-            for one in elsewhere:
-                name = distinct(one.name, taken)
-                taken.add(name)
-                found.append(one if name == one.name else replace(one, name=name))
+                found = [
+                    one for each in found for one in (self._told(each) if each.exposure.mine else (each,))
+                ]
+            if elsewhere:
+                taken = {one.name for one in self._endpoints.agents(self._tenant.name)}
+                for one in elsewhere:
+                    name = distinct(one.name, taken)
+                    taken.add(name)
+                    found.append(one if name == one.name else replace(one, name=name))
             return found
 
         return tools
 
-    def _with_peers(self, endpoint: Endpoint[Call]) -> Endpoint[Call] | None:
-        """AskPeer with the peers' names in it; None where there is no other machine, and it would be in the way."""
-        if not endpoint.exposure.mine or endpoint.agent is None or not endpoint.agent.trusted:
-            return endpoint
+    def _told(self, ask_peer: Endpoint[Call]) -> list[Endpoint[Call]]:
+        """AskPeer with the peers' names in it; none where there is no other machine, and it would be in the way."""
+        if ask_peer.agent is None or not ask_peer.agent.trusted:
+            return [ask_peer]
         peers = self._tenant.peers()
         told = peers.ask_peer() if peers else None
-        return replace(endpoint, description=told[0], input=told[1]) if told else None
+        return [replace(ask_peer, description=told[0], input=told[1])] if told else []
 
     def _at_computer(self) -> list[dict[str, Any]]:
         own = self._endpoints.agents(self._tenant.name)
