@@ -29,7 +29,7 @@ from aiohttp import web
 import rappd.http
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
-from rappd.features.features import all_operations
+from rappd.features.features import FOR_PEERS, all_operations
 from rappd.features.operation import Download, Operation
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 
@@ -308,12 +308,13 @@ def routes() -> str:
             ]
             about = (inspect.getdoc(module) or "").replace("``", "`")
             parts.append(f"{about}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
-    for noun, found in groupby(all_operations(), key=lambda one: one.noun):
+    every = [*all_operations(), *all_operations(FOR_PEERS)]
+    for noun, found in groupby(every, key=lambda one: one.noun):
         rows = [
             (
                 f"`{one.method}`",
                 f"`{_plain(one.path)}`",
-                _RIGHTS[one.right.kind],
+                _RIGHTS[one.right.kind].format(one.right.scope),
                 f"`{one.name}`: {_line(one.about)}",
             )
             for one in found
@@ -327,7 +328,8 @@ def routes() -> str:
 The loopback listener listens on `127.0.0.1` (port 7071, or the setting `port`). The control socket `rappd.sock`
 in the home folder answers the same paths, to the operator's own account. **Operator**: only the control
 socket, or the page after `rappd open`; others get 403 and the code `not_operator`. A running daemon
-describes the same at `/openapi.json`, with what each operation takes. Arguments are fields of the body, or for GET and
+describes the same at `/openapi.json`, with what each operation takes. **Peers with** a capability: paired machines,
+at the listener for other machines ([wire.md](wire.md)). Arguments are fields of the body, or for GET and
 DELETE, and where the body is a file, of the query; null counts as left out.
 
 What `/chat` and `/agents` answer for the brainstem, `/twins/{{twin}}/chat` and `/twins/{{twin}}/agents` with
@@ -364,7 +366,7 @@ With `--json` a command prints one object, keyed by its noun, and errors as one 
 """
 
 
-_RIGHTS = {"owner": "operator", "anybody": "anybody"}
+_RIGHTS = {"owner": "operator", "anybody": "anybody", "peer": "peers with `{}`"}
 
 
 def _plain(path: str) -> str:

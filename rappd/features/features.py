@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from rappd.daemon.app import Daemon
@@ -12,6 +13,7 @@ from rappd.features.calls.operations import CallOperations
 from rappd.features.cartridges.operations import CartridgeOperations
 from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.devices.operations import DeviceOperations
+from rappd.features.eggs.from_peers import EggsFromPeers
 from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import EggPacking
@@ -29,6 +31,7 @@ from rappd.features.rapps.operations import RappOperations
 from rappd.features.sessions.operations import SessionOperations
 from rappd.features.sessions.replays import ReplayOperations
 from rappd.features.settings.operations import SettingOperations
+from rappd.features.snapshots.for_peers import SnapshotsForPeers
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.sources.operations import SourceOperations
@@ -72,11 +75,12 @@ FEATURES: tuple[type, ...] = (
     EggTransferOperations,
     EstateOperations,
 )
+FOR_PEERS: tuple[type, ...] = (EggsFromPeers, SnapshotsForPeers)
 
 
-def all_operations() -> list[Operation]:
-    """Every operation, noun by noun."""
-    found = [one for feature in FEATURES for one in operations_of(feature)]
+def all_operations(features: Iterable[type] = FEATURES) -> list[Operation]:
+    """Every operation of this machine's callers, or of others, noun by noun."""
+    found = [one for feature in features for one in operations_of(feature)]
     return sorted(found, key=lambda one: one.noun)
 
 

@@ -21,11 +21,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import IO, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
 from envelopes.errors import ReportableError
+from neighborhoods.peer import Peer
 from rappd.dispatch.rights import ANYBODY as ANYBODY
 from rappd.dispatch.rights import OWNER as OWNER
 from rappd.dispatch.rights import Caller, Right
@@ -61,6 +62,13 @@ class Download(NamedTuple):
     """A file on this machine that goes out, to be saved under its name."""
 
     path: Path
+
+
+class OpenDownload(NamedTuple):
+    """An open file that goes out to another machine; ``close`` is called when it went, or broke off."""
+
+    file: IO[bytes]
+    close: Callable[[], object]
 
 
 class MissingArgumentError(ReportableError):
@@ -119,7 +127,7 @@ class Operation:
     def of_request(self) -> dict[str, type]:
         """The parameters that are no arguments, by their types: what the listener knows of the request."""
         hints = typing.get_type_hints(self.function)
-        return {name: hint for name, hint in hints.items() if hint in (Caller, Upload)}
+        return {name: hint for name, hint in hints.items() if hint in (Caller, Peer, Upload)}
 
     @property
     def takes_file(self) -> bool:

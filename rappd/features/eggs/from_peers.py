@@ -1,65 +1,33 @@
-"""``/eggs``: eggs from a paired machine, staged until this machine's owner hatches them."""
+"""Operations of paired machines: they send eggs, which are staged until this machine's owner hatches them."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from urllib.parse import unquote
-
-from aiohttp import web
+from typing import Any
 
 from envelopes.envelope import is_uuid
-from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
-from rappd.errors import NotFoundError, RefusedError
+from rappd.dispatch.rights import PEER
+from rappd.errors import NotFoundError
+from rappd.features.operation import Upload, operation
 from rappd.federation.components import EggInbox
-from rappd.http.bodies import ok
-from rappd.http.federation.callers import FEDERATION, caller
 
-_CHUNK = 1 << 20
-
-routes = web.RouteTableDef()
+SEND = PEER("EGG")
 
 
-@routes.post("/eggs")
-async def take_in(request: web.Request) -> web.Response:
-    """The body is the file, `X-Rappd-Name` what it is called (percent-encoded), `X-Rappd-Id` a UUID that stays the same when it is sent again.
+class EggsFromPeers:
+    """``id`` is a UUID of the sender's, which stays the same when an egg is sent again."""
 
-    Needs the capability EGG.
-    """
-    peer, eggs = _sender(request)
-    name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
-    given = request.headers.get("X-Rappd-Id", "")
-    id = given.lower() if is_uuid(given) else ""
-    return ok(await eggs.take_in(peer, name, _while_allowed(request), id))
+    def __init__(self, inbox: EggInbox) -> None:
+        self._inbox = inbox
 
+    @operation("peer_eggs.send", "POST", "/eggs", right=SEND)
+    async def send(self, peer: Peer, egg: Upload, name: str = "", id: str = "") -> dict[str, Any]:
+        """The body is the file; `X-Rappd-Name` (percent-encoded) and `X-Rappd-Id` are name and id."""
+        return await self._inbox.take_in(peer, name[:200], egg.pieces, id.lower() if is_uuid(id) else "")
 
-@routes.get("/eggs/{id}")
-async def received(request: web.Request) -> web.Response:
-    """The state of an egg that was sent under that id; 404 when it may be sent. Needs the capability EGG."""
-    peer, eggs = _sender(request)
-    id = request.match_info["id"]
-    if not is_uuid(id):
-        raise NotFoundError("No such egg of yours arrived.", do="Send it.")
-    return ok(await eggs.received(peer, id.lower()))
-
-
-async def _while_allowed(request: web.Request) -> AsyncIterator[bytes]:
-    """The body; with each piece its sender is looked up, since the owner may have ended the trust meanwhile.
-
-    Raises as ``_sender``.
-    """
-    async for piece in request.content.iter_chunked(_CHUNK):
-        _sender(request)
-        yield piece
-    _sender(request)
-
-
-def _sender(request: web.Request) -> tuple[Peer, EggInbox]:
-    who, _ = caller(request)
-    machines = request.app[FEDERATION]
-    peer = machines.peer_store.get(who.peer)
-    if peer is None:
-        raise NotPairedError("This machine is not trusted here.", do="Pair first.")
-    if not who.may("EGG"):
-        raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
-    return peer, machines.eggs
+    @operation("peer_eggs.show", "GET", "/eggs/{id}", right=SEND)
+    async def show(self, peer: Peer, id: str) -> dict[str, Any]:
+        """The state of an egg that was sent under that id; 404 when it may be sent."""
+        if not is_uuid(id):
+            raise NotFoundError("No such egg of yours arrived.", do="Send it.")
+        return await self._inbox.received(peer, id.lower())

@@ -1,103 +1,56 @@
-"""``/snapshot``: a paired machine reads this one for a snapshot. Writing goes by ``/eggs``, which its owner approves."""
+"""Operations of paired machines: they read this one for a snapshot. Writing goes by ``/eggs``, which its owner approves."""
 
 from __future__ import annotations
 
-import asyncio
-from typing import IO
+from collections.abc import Awaitable, Callable
+from contextlib import ExitStack
+from typing import IO, Any
 
-from aiohttp import web
-
-from envelopes.errors import ReportableError
-from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
 from neighborhoods.snapshot.shared_home import CAPABILITY, SharedHome
-from rappd.errors import RefusedError
-from rappd.http.bodies import ok
-from rappd.http.federation.callers import FEDERATION, caller
+from rappd.dispatch.rights import PEER
+from rappd.features.operation import OpenDownload, operation
 from rappd.version import __version__
 
-STALLED_SECONDS = 30.0
-"""A reader that takes nothing for so long is gone."""
-MOST_SECONDS = 6 * 3600.0
-"""Of one stream."""
-_PIECE = 1 << 18
-
-SHARED_HOME = web.AppKey("shared_home", SharedHome)
-
-routes = web.RouteTableDef()
+READ = PEER(CAPABILITY)
 
 
-@routes.get("/snapshot")
-async def probe(request: web.Request) -> web.Response:
-    """The state of this machine before it is read: `version`, `host`, `free_bytes`. Needs the capability SNAPSHOT."""
-    _, home = _reader(request)
-    return ok({"version": __version__, **await home.probe()})
+class SnapshotsForPeers:
+    """This machine, as paired ones that may take snapshots read it."""
 
+    def __init__(self, home: SharedHome) -> None:
+        self._home = home
 
-@routes.get("/snapshot/twins")
-async def listing(request: web.Request) -> web.Response:
-    """The twins, with `?archived=1` archived ones too, and the brainstem's agent files. Needs the capability SNAPSHOT."""
-    peer, home = _reader(request)
-    with home.reading(peer.fingerprint):
+    @operation("peer_snapshots.probe", "GET", "/snapshot", right=READ)
+    async def probe(self) -> dict[str, Any]:
+        """The state of this machine before it is read: `version`, `host`, `free_bytes`."""
+        return {"version": __version__, **await self._home.probe()}
+
+    @operation("peer_snapshots.list", "GET", "/snapshot/twins", right=READ)
+    async def listing(self, peer: Peer, archived: bool = False) -> dict[str, Any]:
+        """The twins, with `archived` archived ones too, and the brainstem's agent files."""
+        with self._home.reading(peer.fingerprint):
+            return await self._home.listing(include_archived=archived, for_owner=peer.whose == "mine")
+
+    @operation("peer_snapshots.twin", "GET", "/snapshot/twins/{twin}", right=READ)
+    async def twin(self, peer: Peer, twin: str, archived: bool = False) -> OpenDownload:
+        """The files of one twin as tar, in the state between two of its calls.
+
+        Keys, `.env` files and quarantined code are never part of it. For machines of the same owner its conversations
+        are, and the names of what stays behind, each with its reason.
+        """
         for_owner = peer.whose == "mine"
-        return ok(await home.listing(include_archived=_archived(request), for_owner=for_owner))
-
-
-@routes.get("/snapshot/twins/{twin}")
-async def read_twin(request: web.Request) -> web.StreamResponse:
-    """The files of one twin as tar, in the state between two of its calls. Needs the capability SNAPSHOT.
-
-    Keys, `.env` files and quarantined code are never part of it. For machines of the same owner its conversations are,
-    and the names of what stays behind, each with its reason.
-    """
-    peer, home = _reader(request)
-    with home.reading(peer.fingerprint):
-        twin, for_owner = request.match_info["twin"], peer.whose == "mine"
-        with await home.copy_twin(twin, archived=_archived(request), for_owner=for_owner) as copy:
-            return await _send(request, copy)
-
-
-@routes.get("/snapshot/agents")
-async def read_agents(request: web.Request) -> web.StreamResponse:
-    """The brainstem's agent files as tar. Needs the capability SNAPSHOT."""
-    peer, home = _reader(request)
-    for_owner = peer.whose == "mine"
-    with home.reading(peer.fingerprint), await home.copy_agents(for_owner=for_owner) as copy:
-        return await _send(request, copy)
-
-
-def _reader(request: web.Request) -> tuple[Peer, SharedHome]:
-    who, _ = caller(request)
-    machines = request.app[FEDERATION]
-    peer = machines.peer_store.get(who.peer)
-    if peer is None:
-        raise NotPairedError("This machine is not trusted here.", do="Pair first.")
-    if not who.may(CAPABILITY):
-        raise RefusedError(
-            f"{machines.node.name} does not let this machine take snapshots.",
-            do=f"Its owner may: rappd peers scopes PEER --add {CAPABILITY}",
+        return await self._copied(
+            peer, lambda: self._home.copy_twin(twin, archived=archived, for_owner=for_owner)
         )
-    return peer, request.app[SHARED_HOME]
 
+    @operation("peer_snapshots.agents", "GET", "/snapshot/agents", right=READ)
+    async def agents(self, peer: Peer) -> OpenDownload:
+        """The brainstem's agent files as tar."""
+        return await self._copied(peer, lambda: self._home.copy_agents(for_owner=peer.whose == "mine"))
 
-def _archived(request: web.Request) -> bool:
-    return request.query.get("archived") == "1"
-
-
-async def _send(request: web.Request, copy: IO[bytes]) -> web.StreamResponse:
-    """Sends the copy; the connection breaks off where the reader stalls, or may read no more."""
-    size = copy.seek(0, 2)
-    copy.seek(0)
-    response = web.StreamResponse(headers={"Content-Type": "application/x-tar"})
-    response.content_length = size
-    await response.prepare(request)
-    try:
-        async with asyncio.timeout(MOST_SECONDS):
-            while piece := await asyncio.to_thread(copy.read, _PIECE):
-                _reader(request)  # the owner may have ended it meanwhile
-                async with asyncio.timeout(STALLED_SECONDS):
-                    await response.write(piece)
-    except (ReportableError, TimeoutError):
-        if request.transport is not None:
-            request.transport.abort()
-    return response
+    async def _copied(self, peer: Peer, copy: Callable[[], Awaitable[IO[bytes]]]) -> OpenDownload:
+        with ExitStack() as reading:
+            reading.enter_context(self._home.reading(peer.fingerprint))
+            file = reading.enter_context(await copy())
+            return OpenDownload(file, reading.pop_all().close)

@@ -19,12 +19,16 @@ from neighborhoods.auth.tls import pin_of
 from neighborhoods.discovery.local_networks import LocalNetworks
 from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.rate_limit import AddressLimit
+from rappd.features.eggs.from_peers import EggsFromPeers
+from rappd.features.operation import OperationTable
+from rappd.features.snapshots.for_peers import SnapshotsForPeers
 from rappd.federation.service import FederationService
 from rappd.http.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
 from rappd.http.bodies import plain, problem
-from rappd.http.federation import eggs, envelopes, pairing, snapshots
+from rappd.http.federation import envelopes, pairing
 from rappd.http.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.http.federation.envelopes import FOR_BATCHES
+from rappd.http.federation.operation_routes import routes_of
 from rappd.transcript.frames import RecordedConversations
 from twins.trust.trust import Trust
 
@@ -79,7 +83,7 @@ def build(machines: FederationService) -> web.Application:
     set_limits(app)
     app[pairing.PAIRING] = machines.parts.pairings
     home, tenants = machines.node.home, machines.tenants
-    app[snapshots.SHARED_HOME] = SharedHome(
+    shared = SharedHome(
         home.root,
         machines.node.name,
         is_held=Trust(home.root).is_held,
@@ -87,8 +91,9 @@ def build(machines: FederationService) -> web.Application:
         conversations=partial(RecordedConversations, home.database),
     )
     app.on_shutdown.append(_hang_up)
-    for table in (envelopes, pairing, eggs, snapshots):
-        app.add_routes(table.routes)
+    for module in (envelopes, pairing):
+        app.add_routes(module.routes)
+    app.add_routes(routes_of(OperationTable(EggsFromPeers(machines.eggs), SnapshotsForPeers(shared))))
     return app
 
 

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
-from rappd.features.operation import OWNER, Download, Operation, OperationTable, Upload
+from rappd.features.operation import ANYBODY, Download, Operation, OperationTable, Upload
 from rappd.http.bodies import InvalidBodyError, file_answer, json_object, ok
 from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import caller, for_twin, operator_only, started
@@ -51,7 +51,7 @@ def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
 
     answer.__doc__ = one.about
     handler = streams_body(answer) if one.takes_file else answer
-    handler = operator_only(handler) if one.right == OWNER else handler
+    handler = handler if one.right == ANYBODY else operator_only(handler)
     handler.operation = one  # type: ignore[attr-defined]  # read by /openapi.json
     return handler
 
