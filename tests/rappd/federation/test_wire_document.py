@@ -28,7 +28,7 @@ from rappd.dispatch import turns
 from rappd.features.eggs import received as received_eggs
 from rappd.features.features import FOR_PEERS, all_operations
 from rappd.federation import inbound
-from rappd.http import admission, request_body
+from rappd.http import admission, bodies
 from rappd.http.federation import envelopes as envelope_routes
 from rappd.http.federation import pairing as pairing_routes
 from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
@@ -128,7 +128,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"more than {envelope_routes.FOR_BATCHES >> 20} MiB",
         f"at most {wire.MAX_BYTES >> 20} MiB and {wire.MAX_DEPTH} levels deep",
         f"{envelope_routes.FOR_STRANGERS >> 10} KiB of a stranger",
-        f"did not come to its end in {request_body.BODY_SECONDS:g} s",
+        f"did not come to its end in {bodies.BODY_SECONDS:g} s",
         f"A stranger's connection lives {admission.STRANGER_SECONDS:g} s at most",
         f"A lone `:` every {envelope_routes.BEAT:g} s",
         f"above 0, at most {envelope_module.LONGEST_WAIT}",
