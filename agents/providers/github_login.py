@@ -26,6 +26,7 @@ class LoginFailedError(AgentError):
     """GitHub gave no code to sign in with."""
 
     code = "login_failed"
+    status = 502
 
 
 class LoginFixedError(AgentError):

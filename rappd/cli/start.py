@@ -47,7 +47,7 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
         show(ControlClient(home).get("/operator/status"), first=first, as_json=as_json, attached=False)
         return
     from rappd.daemon import log, server
-    from rappd.daemon.status import describe
+    from rappd.features.operator.status import describe
 
     news = _ForegroundNotices(quiet=quiet)
     log.start(home.log, show=news)

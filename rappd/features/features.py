@@ -20,14 +20,17 @@ from rappd.features.eggs.packing import EggPacking
 from rappd.features.eggs.transfer import EggTransferOperations
 from rappd.features.estate.operations import EstateOperations
 from rappd.features.fleet.operations import FleetOperations
+from rappd.features.memories.operations import MemoryOperations
 from rappd.features.models.operations import ModelOperations
 from rappd.features.neighborhoods.operations import NeighborhoodOperations
 from rappd.features.neighborhoods.published_agents import publishable_name
 from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
+from rappd.features.operator.operations import OperatorOperations
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
 from rappd.features.rapps.operations import RappOperations
+from rappd.features.search.operations import SearchOperations
 from rappd.features.sessions.operations import SessionOperations
 from rappd.features.sessions.replays import ReplayOperations
 from rappd.features.settings.operations import SettingOperations
@@ -62,6 +65,9 @@ FEATURES: tuple[type, ...] = (
     NoticeOperations,
     ConversationOperations,
     ModelOperations,
+    MemoryOperations,
+    SearchOperations,
+    OperatorOperations,
     AgentOperations,
     RappOperations,
     SourceOperations,
@@ -119,12 +125,15 @@ def table_of(daemon: Daemon) -> OperationTable:
             daemon.model_downloads,
             daemon.tenants.layout,
         ),
+        MemoryOperations(tether.listing),
+        SearchOperations(daemon),
+        OperatorOperations(daemon),
         AgentOperations(daemon.agents_can_use_ssh_keys, daemon.imports, tether.workflows_changed),
         RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.tell),
         SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.tell),
         CartridgeOperations(daemon.home, daemon.host.workspace),
         SettingOperations(daemon.home, daemon.live_settings),
-        RecordOperations(daemon.store),
+        RecordOperations(daemon.store, daemon.name, daemon.identity.fingerprint),
         daemon.snapshots,
         daemon.eggs.home_eggs.packing,
         daemon.eggs.home_eggs,

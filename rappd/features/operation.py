@@ -4,10 +4,10 @@ Its arguments are the parameters of the method, its answer is what the method re
 the route, the checking of requests, ``/openapi.json``, ``docs/routes.md``, the page's ``lib/operations.js`` and the
 command line's ``rappd/features/operation_paths.py``.
 
-The types of a method say its form: it takes a file with a parameter of the type ``Upload`` (the body is the file then,
-and the arguments come in the query), answers with a file by returning a ``Download``, and takes a while by returning
-the ``Turn`` that it began (its events are told to callers that accept them). A ``Caller`` is who asks. A method that is
-not async may block: it runs in a thread.
+The types of a method say its form: it takes a file with a parameter of the type ``Upload``, or ``bytes`` for a small one
+(the body is the file then, and the arguments come in the query), answers with a file by returning a ``Download``, and
+takes a while by returning the ``Turn`` that it began, or a ``ShownTurn`` (its events are told to callers that accept
+them). A ``Caller`` is who asks. A method that is not async may block: it runs in a thread.
 """
 
 from __future__ import annotations
@@ -59,9 +59,18 @@ class Upload(NamedTuple):
 
 
 class Download(NamedTuple):
-    """A file on this machine that goes out, to be saved under its name."""
+    """A file that goes out, to be saved under its name: one on this machine, or ``content`` that was made for it."""
 
     path: Path
+    content: bytes | None = None
+    kind: str = "application/octet-stream"
+
+
+class ShownTurn(NamedTuple):
+    """A turn whose events are told as ``shown`` puts them."""
+
+    turn: Turn
+    shown: Callable[[bytes], dict[str, Any]]
 
 
 class OpenDownload(NamedTuple):
@@ -127,11 +136,16 @@ class Operation:
     def of_request(self) -> dict[str, type]:
         """The parameters that are no arguments, by their types: what the listener knows of the request."""
         hints = typing.get_type_hints(self.function)
-        return {name: hint for name, hint in hints.items() if hint in (Caller, Peer, Upload)}
+        return {name: hint for name, hint in hints.items() if hint in (Caller, Peer, Upload, bytes)}
 
     @property
     def takes_file(self) -> bool:
         """True where the body is a file."""
+        return self.takes_stream or bytes in self.of_request.values()
+
+    @property
+    def takes_stream(self) -> bool:
+        """True where that file may be larger than memory."""
         return Upload in self.of_request.values()
 
     @property
@@ -142,7 +156,7 @@ class Operation:
     @property
     def is_long(self) -> bool:
         """True where the answer takes a while, and progress is told before it."""
-        return self.result is Turn
+        return self.result in (Turn, ShownTurn)
 
     @cached_property
     def _choices(self) -> dict[str, list[str]]:

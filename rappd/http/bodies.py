@@ -168,12 +168,13 @@ def ok(body: dict[str, Any], status: int = 200) -> web.Response:
     return web.Response(body=orjson.dumps(body, default=str), status=status, content_type=JSON)
 
 
-def file_answer(path: Path) -> web.FileResponse:
-    """A file, to be saved under its name."""
-    headers = {
-        "Content-Type": "application/octet-stream",
-        "Content-Disposition": f'attachment; filename="{path.name}"',
-    }
+def file_answer(
+    path: Path, content: bytes | None = None, kind: str = "application/octet-stream"
+) -> web.StreamResponse:
+    """A file, or ``content`` in its place, to be saved under its name."""
+    headers = {"Content-Type": kind, "Content-Disposition": f'attachment; filename="{path.name}"'}
+    if content is not None:
+        return web.Response(body=content, headers=headers)
     return web.FileResponse(path, headers=headers)
 
 

@@ -178,4 +178,4 @@ def test_routes_by_hand_become_fewer() -> None:
     by_hand = sum(
         path.read_text().count("\n@operator_only\n") for path in (REPO / "rappd" / "http").rglob("*.py")
     )
-    assert by_hand <= 14
+    assert by_hand <= 5

@@ -126,13 +126,14 @@ def test_a_given_token_cannot_be_switched(make_daemon: Make, fake_github: FakeGi
 
 def test_when_github_does_not_answer_the_sign_in_says_what_to_do(make_daemon: Make) -> None:
     daemon = make_daemon(RAPPD_GITHUB_URL="http://127.0.0.1:9", RAPPD_GITHUB_API="http://127.0.0.1:9").start()
-    answer = daemon.post("/login")
-    assert answer.status == 500
-    assert answer.json() == {
-        "error": "GitHub doesn't answer.",
-        "do": "check the connection, then try again",
-        "code": "login_failed",
-    }
+    for path in ("/login", "/login/switch"):
+        answer = daemon.post(path)
+        assert answer.status == 502
+        assert answer.json() == {
+            "error": "GitHub doesn't answer.",
+            "do": "check the connection, then try again",
+            "code": "login_failed",
+        }
 
 
 def test_signing_in_too_often_is_slowed_down(daemon: RunningDaemon) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 from agents.contract.may_run import SHIPPED
 from agents.contract.scaffold import scaffold
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.rate_limit import RateLimit
-from rappd.features.operation import ANYBODY, OWNER, MissingArgumentError, Text, operation
+from rappd.dispatch.rights import Caller
+from rappd.features.operation import ANYBODY, OWNER, Download, MissingArgumentError, Text, operation
 from rappd.tenants.agent_summary import listing
-from rappd.tenants.tenant import Tenant
+from rappd.tenants.tenant import Tenant, reference_to
 
 
 class AgentOperations:
@@ -58,6 +60,13 @@ class AgentOperations:
         self._imports.take()
         return await tenant.admin.editor.save(filename, source.encode(), base=base, keep_faulty=keep)
 
+    @operation("agents.export", "GET", "/agents/export/{filename:.+}", right=OWNER, of_tenant=True)
+    async def export(self, tenant: Tenant, filename: str) -> Download:
+        """An agent file as a download."""
+        source = await tenant.admin.exported(filename)
+        name = Path(source["file"].rsplit("/", 1)[-1])
+        return Download(name, source["source"].encode(), "text/x-python; charset=utf-8")
+
     @operation("agents.generations", "GET", "/agents/generations/{filename:.+}", right=OWNER, of_tenant=True)
     async def generations(
         self, tenant: Tenant, filename: str, generation: int | None = None
@@ -94,13 +103,36 @@ class AgentOperations:
         if name:
             filename, source = scaffold(name, description)
         if not (filename and source):
-            raise MissingArgumentError(
-                f"{'source' if filename else 'filename'} is required", do='Send {"name": "…"}.'
-            )
+            raise _missing("source" if filename else "filename", "name")
         write: Awaitable[dict[str, Any]] = tenant.admin.write(
             filename, source.encode(), reason="new", replace=False, by_operator=True
         )
         return await write
+
+    @operation("agents.test", "POST", "/agents/test", right=OWNER, of_tenant=True)
+    async def test(
+        self,
+        tenant: Tenant,
+        caller: Caller,
+        agent: str = "",
+        filename: str = "",
+        source: str | None = None,
+        path: str = "",
+    ) -> dict[str, Any]:
+        """Runs the contract tests over one `agent`, or over a text that is not saved: `filename` and `source`.
+
+        Over the control socket also over the file at a `path`, wherever it lies.
+        """
+        if source is not None:
+            if not (filename and source):
+                raise _missing("source" if filename else "filename")
+            return await tenant.admin.editor.test(filename, source.encode())
+        if path and caller.listener == "control":
+            found = await tenant.test_file(await in_file_pool(reference_to, Path(path)))
+            return {"tests": found["tests"]}
+        if not agent:
+            raise _missing("agent")
+        return {"tests": await tenant.test_agent(agent)}
 
     @operation("agents.run", "POST", "/agents/run", right=OWNER, of_tenant=True)
     async def run(self, tenant: Tenant, agent: Text, args: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -111,3 +143,7 @@ class AgentOperations:
     async def remove(self, tenant: Tenant, filename: str) -> dict[str, Any]:
         """Takes an agent file out of service; the answer's `undo` brings it back."""
         return await tenant.admin.remove(filename)
+
+
+def _missing(name: str, proposed: str = "") -> MissingArgumentError:
+    return MissingArgumentError(f"{name} is required", do=f'Send {{"{proposed or name}": "…"}}.')

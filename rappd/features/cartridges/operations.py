@@ -38,9 +38,13 @@ class CartridgeOperations:
         shelf = await self._shelf()
         return await in_file_pool(shelf.signer, sha256, signature, name=name[:_NAME] or "The file")
 
-    async def sign(self, octets: bytes, name: str) -> dict[str, Any]:
-        """The text of the signature beside a cartridge of these bytes, with this machine's key. Raises ``BadCartridgeError``."""
-        return await in_file_pool((await self._shelf()).sign, octets, name=name[:_NAME])
+    @operation("cartridges.sign", "POST", "/cartridges/signature", right=OWNER)
+    async def sign(self, content: bytes, name: Text) -> dict[str, Any]:
+        """Signs a cartridge (the body is the file, `?name=` what it is called) with this machine's key.
+
+        `signature` is the text of the file that belongs beside it.
+        """
+        return await in_file_pool((await self._shelf()).sign, content, name=name[:_NAME])
 
     async def _shelf(self) -> CartridgeShelf:
         """The shelf, whose imports are heavy."""

@@ -7,14 +7,17 @@ from typing import Any
 
 import msgspec
 
+from agents.providers.ollama_download import DownloadState
 from agents.providers.selection import ProviderSelector
-from envelopes.codecs.chat import model_name
+from envelopes.codecs.chat import DEFAULT_USER_GUID, model_name
 from rappd.daemon.live_settings import LiveSettings
 from rappd.daemon.local_models import describe_local
 from rappd.daemon.model_downloads import ModelDownloads
 from rappd.daemon.model_servers import changes_for, describe_servers, try_server
-from rappd.features.operation import ANYBODY, OWNER, Text, operation
+from rappd.dispatch.rows import thread_of
+from rappd.features.operation import ANYBODY, OWNER, MissingArgumentError, ShownTurn, Text, operation
 from rappd.tenants.model_choices import ModelChoices
+from rappd.tenants.tenant import Tenant
 from twins.lifecycle.lookup import find_active
 from twins.workspace.workspace import TwinLayout
 
@@ -102,6 +105,31 @@ class ModelOperations:
         found = await asyncio.to_thread(find_active, self._layout, twin)
         await self._choices.choose_for_twin(found.key, named)
         return {"key": found.key, "name": found.name, "model": named}
+
+    @operation("models.for_conversation", "POST", "/chat/model", right=ANYBODY, of_tenant=True)
+    async def for_conversation(
+        self, tenant: Tenant, session_id: Any = None, model: Any = None, user_guid: str = ""
+    ) -> dict[str, Any]:
+        """Tells which model answers the conversation `session_id`; with `model`, chooses it, or `auto` for none of its own."""
+        if not session_id:
+            raise MissingArgumentError("session_id is required", do='Send {"session_id": "…"}.')
+        thread, _ = thread_of(tenant.name, user_guid or DEFAULT_USER_GUID, session_id)
+        if model is not None:
+            await self._choices.choose_for_conversation(thread, model_name(model))
+        return await self._choices.describe(thread, tenant.name)
+
+    @operation("models.download", "POST", "/models/download", right=OWNER)
+    async def download(self, model: Text, server: str = "") -> ShownTurn:
+        """Lets Ollama download a `model`; for callers that accept events, with its progress. `server` names one found here."""
+        begun = await self._downloads.begin(model, server)
+        assert begun.turn is not None
+
+        def shown(event: bytes) -> dict[str, Any]:
+            told = msgspec.json.decode(event)
+            state = DownloadState(told["phase"], told["done"], told["whole"])
+            return {"type": "progress", **begun.shown(state)}
+
+        return ShownTurn(begun.turn, shown)
 
     @operation("models.downloads", "GET", "/models/downloads", right=OWNER)
     async def downloads(self) -> dict[str, Any]:

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from pathlib import Path
+from typing import Any, Literal
 
 from rappd.daemon.anchoring import Anchoring
 from rappd.features.conversations.conversations import given_titles, pictures_of, titled, whole_thread
-from rappd.features.operation import OWNER, Text, operation
+from rappd.features.operation import OWNER, Download, Text, operation
 from rappd.federation.service import FederationService
+from rappd.store.peer_table import NAMES
 from rappd.store.store import Store
+from rappd.transcript.jsonl import export_jsonl
+from rappd.transcript.markdown import export_markdown
 from rappd.transcript.rows import event_row, thread_row
+from rappd.transcript.speakers import Speakers
 
 _MOST = 5000
 
@@ -43,8 +49,9 @@ class AnchorOperations:
 class RecordOperations:
     """The records of all conversations. ``thread``: an id, or its beginning."""
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, name: str, node: str) -> None:
+        """``name`` and ``node``: this machine's, for transcripts."""
+        self._store, self._name, self._node = store, name, node
 
     @operation("threads.activity", "GET", "/activity", right=OWNER)
     async def activity(self, limit: int = 200) -> dict[str, Any]:
@@ -76,6 +83,18 @@ class RecordOperations:
         """A conversation as it was said, the last part; `?before=` the `before` of the answer before it."""
         found = titled(await self._store.find_thread(thread), await given_titles(self._store))
         return {"thread": thread_row(found), **await whole_thread(self._store, found, before)}
+
+    @operation("threads.export", "GET", "/threads/{thread}/export", right=OWNER)
+    async def export(self, thread: str, format: Literal["jsonl", "markdown"] = "jsonl") -> Download:
+        """One conversation as JSONL or Markdown."""
+        found = titled(await self._store.find_thread(thread), await given_titles(self._store))
+        events = await self._store.thread_events(found.id)
+        if format == "markdown":
+            names = Speakers(self._name, self._node, dict(await self._store.rows(NAMES)))
+            text = await asyncio.to_thread(export_markdown, found, events, names)
+            return Download(Path(f"{found.id[:8]}.md"), text.encode(), "text/markdown; charset=utf-8")
+        content = await asyncio.to_thread(lambda: b"".join(export_jsonl(events)))
+        return Download(Path(f"{found.id[:8]}.jsonl"), content, "application/x-ndjson")
 
 
 def _bounded(limit: int) -> int:

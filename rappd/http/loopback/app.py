@@ -10,19 +10,14 @@ from rappd.http.app_keys import DAEMON
 from rappd.http.loopback import (
     agent_files,
     call_stream,
-    cartridges,
     chat,
-    chat_models,
     eggs,
     health,
     http_tools,
     login,
-    memories,
-    model_downloads,
     openapi,
     operator_routes,
     rapps,
-    search,
     services,
     session_frames,
     session_stream,
@@ -42,9 +37,7 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
         chat,
         health,
         agent_files,
-        memories,
         login,
-        model_downloads,
         voice_routes,
         rapps,
         operator_routes,
@@ -52,9 +45,8 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
         openapi,
         services,
     ]
-    tables += [cartridges, eggs, call_stream]
+    tables += [eggs, call_stream]
     tables += [
-        search,
         session_frames,
         session_stream,
         well_known,
@@ -64,10 +56,7 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
     for module in tables:
         app.add_routes(module.routes)
     app.add_routes([*routes_of(table), *routes_of_twins(table)])
-    app.add_routes(chat_models.conversation_routes)
-    app.add_routes(
-        under_twins(chat.routes, chat_models.conversation_routes, agent_files.routes, memories.routes)
-    )
+    app.add_routes(under_twins(chat.routes, agent_files.routes))
     return app
 
 
@@ -76,8 +65,8 @@ def build_for_twin(daemon: Daemon, tenant: Tenant, port: int, table: OperationTa
     app = _empty(daemon, tenant, {f"127.0.0.1:{port}", f"localhost:{port}"})
     for module in (chat, health, agent_files, login, voice_routes, services):
         app.add_routes(module.routes)
-    app.add_routes([*routes_of(table, below="/models"), *routes_of(table, below="/agents")])
-    app.add_routes(chat_models.conversation_routes)
+    for below in ("/models", "/agents", "/chat"):
+        app.add_routes(routes_of(table, below=below))
     return app
 
 

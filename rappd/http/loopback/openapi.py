@@ -10,7 +10,6 @@ import msgspec
 from aiohttp import web
 
 from envelopes.codecs.pictures import MOST_PICTURES
-from rappd.dispatch.turns import Turn
 from rappd.features.operation import Download, Operation
 from rappd.http.bodies import ok
 from rappd.version import __version__
@@ -138,7 +137,7 @@ def _components(app: web.Application) -> dict[str, Any]:
 
 def _answer(row: Operation) -> Any:
     """The type of an answer in JSON: a long operation ends with an object, too."""
-    return dict[str, Any] if row.result in (Turn, Download) else row.result
+    return dict[str, Any] if row.is_long or row.result is Download else row.result
 
 
 def _describe_row(row: Operation, described: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
-from rappd.features.operation import ANYBODY, Download, Operation, OperationTable, Upload
+from rappd.features.operation import ANYBODY, Download, Operation, OperationTable, ShownTurn, Upload
 from rappd.http.bodies import InvalidBodyError, file_answer, json_object, ok
 from rappd.http.loopback.long_operations import following
 from rappd.http.loopback.security import caller, for_twin, operator_only, started
@@ -42,15 +42,18 @@ def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
     async def answer(request: web.Request) -> web.StreamResponse:
         sent = await json_object(request) if one.has_body else {}
         given = one.read({**request.query, **sent, **request.match_info}, as_text=not one.has_body)
-        given |= {name: _OF_REQUEST[kind](request) for name, kind in one.of_request.items()}
+        for name, kind in one.of_request.items():
+            given[name] = await _whole(request) if kind is bytes else _OF_REQUEST[kind](request)
         whose = (await started(request),) if one.of_tenant else ()
         found = await perform(*whose, **given)
         if isinstance(found, Turn):
             return await following(request, found)
-        return file_answer(found.path) if isinstance(found, Download) else ok(found)
+        if isinstance(found, ShownTurn):
+            return await following(request, found.turn, shown=found.shown)
+        return file_answer(*found) if isinstance(found, Download) else ok(found)
 
     answer.__doc__ = one.about
-    handler = streams_body(answer) if one.takes_file else answer
+    handler = streams_body(answer) if one.takes_stream else answer
     handler = handler if one.right == ANYBODY else operator_only(handler)
     handler.operation = one  # type: ignore[attr-defined]  # read by /openapi.json
     return handler
@@ -69,7 +72,17 @@ async def _pieces(request: web.Request) -> AsyncIterator[bytes]:
     except ConnectionError as error:
         raise InvalidBodyError("The upload broke off; nothing was kept.", do="Send it again.") from error
     if is_empty:
-        raise InvalidBodyError("No file was sent", do="The body is the file.")
+        raise _no_file()
+
+
+async def _whole(request: web.Request) -> bytes:
+    if not (content := await request.read()):
+        raise _no_file()
+    return content
+
+
+def _no_file() -> InvalidBodyError:
+    return InvalidBodyError("No file was sent", do="The body is the file.")
 
 
 _OF_REQUEST: dict[type, Callable[[web.Request], Any]] = {Caller: caller, Upload: _upload}

@@ -1,25 +1,17 @@
-"""The operator's session, what was said, settings and the log: the page's own routes."""
+"""The operator's session of a browser, and what happens on this machine as it happens."""
 
 from __future__ import annotations
-
-import asyncio
 
 from aiohttp import web
 
 from rappd.daemon.operator_sessions import SESSION_SECONDS
-from rappd.daemon.status import describe
 from rappd.errors import RefusedError
-from rappd.features.conversations.conversations import given_titles, titled
 from rappd.http.app_keys import DAEMON
-from rappd.http.bodies import InvalidBodyError, json_object, ok, text_field
+from rappd.http.bodies import json_object, ok, text_field
 from rappd.http.event_stream import opened
 from rappd.http.loopback.request_source import source_of
-from rappd.http.loopback.security import at_operator_origin, from_control, is_operator, operator_only
+from rappd.http.loopback.security import at_operator_origin, is_operator, operator_only
 from rappd.http.loopback.signed_requests import COOKIE
-from rappd.store.peer_table import NAMES
-from rappd.transcript.jsonl import export_jsonl
-from rappd.transcript.markdown import export_markdown
-from rappd.transcript.speakers import Speakers
 
 routes = web.RouteTableDef()
 
@@ -63,24 +55,6 @@ async def close_session(request: web.Request) -> web.Response:
     return response
 
 
-@routes.post("/operator/key")
-@operator_only
-async def key(request: web.Request) -> web.Response:
-    """A fresh one-use key, for `rappd open`; over the control socket alone, since others can read TCP on loopback."""
-    if not from_control(request):
-        raise RefusedError("Only the command gives a link for the page.", do="rappd open")
-    daemon = request.app[DAEMON]
-    made = daemon.operators.mint_key()
-    return ok({"key": made, "url": f"http://127.0.0.1:{daemon.port}/#k={made}"})
-
-
-@routes.get("/operator/status")
-@operator_only
-async def status(request: web.Request) -> web.Response:
-    """The state that the start screen and `rappd status` show; `url`, a link for the page, over the control socket."""
-    return ok(await describe(request.app[DAEMON], with_link=from_control(request)))
-
-
 @routes.get("/activity/stream")
 @operator_only
 async def follow(request: web.Request) -> web.StreamResponse:
@@ -90,26 +64,3 @@ async def follow(request: web.Request) -> web.StreamResponse:
         async for line in request.app[DAEMON].activity.follow():
             await events.send(line)
     return events.response
-
-
-@routes.get("/threads/{thread}/export")
-@operator_only
-async def export(request: web.Request) -> web.Response:
-    """One conversation as JSONL or Markdown."""
-    daemon = request.app[DAEMON]
-    store = daemon.store
-    found = titled(await store.find_thread(request.match_info["thread"]), await given_titles(store))
-    events = await store.thread_events(found.id)
-    form = request.query.get("format", "jsonl")
-    if form == "markdown":
-        names = Speakers(daemon.name, daemon.identity.fingerprint, dict(await store.rows(NAMES)))
-        body = (await asyncio.to_thread(export_markdown, found, events, names)).encode()
-        name, kind = f"{found.id[:8]}.md", "text/markdown; charset=utf-8"
-    elif form == "jsonl":
-        body = b"".join(await asyncio.to_thread(lambda: list(export_jsonl(events))))
-        name, kind = f"{found.id[:8]}.jsonl", "application/x-ndjson"
-    else:
-        raise InvalidBodyError("format is jsonl or markdown", do="?format=markdown")
-    return web.Response(
-        body=body, headers={"Content-Type": kind, "Content-Disposition": f'attachment; filename="{name}"'}
-    )

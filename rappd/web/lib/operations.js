@@ -43,6 +43,8 @@ export const agents = {
   source: asks("GET", "@/agents/source/{filename}"),
   /** Saves an edited file: `source`, and `base`, the SHA-256 of what was read, else 409. With `keep` faulty text, too; it does not run. */
   save: asks("PUT", "@/agents/source/{filename}"),
+  /** An agent file as a download. */
+  export: saves("@/agents/export/{filename}"),
   /** Earlier versions of an agent file, oldest first; with `generation`, the text of that one as `source`. */
   generations: asks("GET", "@/agents/generations/{filename}"),
   /** Brings a removed file back. */
@@ -53,6 +55,8 @@ export const agents = {
   refuse: asks("POST", "@/agents/refuse"),
   /** Writes a new agent file, refusing to replace one: `filename` and `source`, or `name` and `description` for one to fill in. */
   new: asks("POST", "@/agents/new"),
+  /** Runs the contract tests over one `agent`, or over a text that is not saved: `filename` and `source`. */
+  test: asks("POST", "@/agents/test"),
   /** Runs one agent with given arguments, as a recorded call. */
   run: asks("POST", "@/agents/run"),
   /** Takes an agent file out of service; the answer's `undo` brings it back. */
@@ -91,6 +95,8 @@ export const cartridges = {
   read: asks("GET", "/cartridges/{file}"),
   /** The signer of a file, by its `sha256` and the text of the `signature` that came with it. */
   signer: asks("POST", "/cartridges/signer"),
+  /** Signs a cartridge (the body is the file, `?name=` what it is called) with this machine's key. */
+  sign: takes("/cartridges/signature"),
 };
 
 export const checkpoints = {
@@ -214,6 +220,29 @@ export const legacy = {
   close: asks("DELETE", "/legacy"),
 };
 
+export const memories = {
+  /** Memories with every word of `query`, newest first; `offset` and `limit` page on. */
+  list: asks("GET", "@/memories"),
+  /** Lists people with memories: `user_guid` ("" for the shared ones), `count`, and `devices`, the phones that talk for them. */
+  people: asks("GET", "@/memories/people"),
+  /** Adds a memory: `message`, perhaps a `theme` and `tags`. */
+  add: asks("POST", "@/memories"),
+  /** Corrects `message`, `theme` or `tags` of a memory, if it is still `version`; else 409 with the present one. */
+  change: asks("PUT", "@/memories/{key}"),
+  /** Deletes a memory, if it is still `version`; the answer's `undo` brings it back. */
+  delete: asks("DELETE", "@/memories/{key}"),
+  /** Brings a deleted memory back: its `key`, and the `undo` of the answer to its deletion. */
+  undo: asks("POST", "@/memories/undo"),
+  /** Memories of a user's own, as `/memories` has them. */
+  listOfUser: asks("GET", "@/users/{user}/memories"),
+  /** Corrects a memory of a user's own, as `/memories/{key}` does. */
+  changeOfUser: asks("PUT", "@/users/{user}/memories/{key}"),
+  /** Deletes a memory of a user's own, as `/memories/{key}` does. */
+  deleteOfUser: asks("DELETE", "@/users/{user}/memories/{key}"),
+  /** Brings a deleted memory of a user's own back, as `/memories/undo` does. */
+  undoOfUser: asks("POST", "@/users/{user}/memories/undo"),
+};
+
 export const models = {
   /** Models that can be chosen, with the `limits` that are known of each, and the current one (RAPP v1 §8). */
   list: asks("GET", "/models"),
@@ -233,6 +262,10 @@ export const models = {
   use: asks("POST", "/models/use"),
   /** Has `model` answer for a twin wherever nobody chose another, or `auto` for none of its own. */
   forTwin: asks("POST", "/twins/{twin}/model"),
+  /** Tells which model answers the conversation `session_id`; with `model`, chooses it, or `auto` for none of its own. */
+  forConversation: asks("POST", "@/chat/model"),
+  /** Lets Ollama download a `model`; for callers that accept events, with its progress. `server` names one found here. */
+  download: follows("/models/download"),
   /** Downloads of models under way: `model`, `server`, `status`, `completed` and `total` bytes. */
   downloads: asks("GET", "/models/downloads"),
   /** Stops the download of a `model`; what has arrived is kept by Ollama. */
@@ -265,6 +298,13 @@ export const notices = {
   list: asks("GET", "/notices"),
   /** Removes the notice `key`, or all of them with `all`. */
   dismiss: asks("POST", "/notices/dismiss"),
+};
+
+export const operator = {
+  /** The state that the start screen and `rappd status` show; `url`, a link for the page, over the control socket. */
+  status: asks("GET", "/operator/status"),
+  /** A fresh one-use key, for `rappd open`; over the control socket alone. */
+  key: asks("POST", "/operator/key"),
 };
 
 export const outbox = {
@@ -337,6 +377,11 @@ export const schedule = {
   set: asks("PUT", "/neighborhood/schedule"),
   /** Takes no more snapshots; those that are there stay. Raises ``NotFoundError`` when none is set. */
   switchOff: asks("DELETE", "/neighborhood/schedule"),
+};
+
+export const search = {
+  /** Everything that holds all words of `?words=`: conversations, agents, twins, memories, machines, settings; else agents alone. */
+  find: asks("GET", "/search"),
 };
 
 export const sessions = {
@@ -426,6 +471,8 @@ export const threads = {
   pictures: asks("GET", "/threads/{thread}/pictures/{turn}"),
   /** A conversation as it was said, the last part; `?before=` the `before` of the answer before it. */
   turns: asks("GET", "/threads/{thread}/turns"),
+  /** One conversation as JSONL or Markdown. */
+  export: saves("/threads/{thread}/export"),
 };
 
 export const tokens = {

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agents.storage.memory import partition, read_memories
 from agents.storage.memory_store import MemoryStore
 from agents.storage.safe_fs import in_file_pool
 from envelopes.codecs.chat import DEFAULT_USER_GUID
+from rappd.daemon.app import Daemon
+from rappd.dispatch.rights import Caller
 from rappd.features.conversations.conversations import Conversations
+from rappd.features.operation import ANYBODY, operation
 from rappd.notices.notices import one_line
 from rappd.settings.registry import SETTINGS
 from rappd.settings.wording import WORDING
@@ -18,15 +21,24 @@ from rappd.tenants.agent_summary import listing
 from twins.workspace.listing import scan
 from twins.workspace.workspace import Workspace
 
-if TYPE_CHECKING:
-    from rappd.daemon.app import Daemon
-
 MOST_OF_A_KIND = 6
 MOST_CHARACTERS = 200
 _MOST_WORDS = 8
 _MOST_TWINS = 300
 _MOST_MEMORIES = 5000
 _MOST_PEOPLE = 100
+
+
+class SearchOperations:
+    """Search over one daemon."""
+
+    def __init__(self, daemon: Daemon) -> None:
+        self._daemon = daemon
+
+    @operation("search.find", "GET", "/search", right=ANYBODY)
+    async def find(self, caller: Caller, words: str = "") -> dict[str, Any]:
+        """Everything that holds all words of `?words=`: conversations, agents, twins, memories, machines, settings; else agents alone."""
+        return {"found": await search(self._daemon, words, operator=caller.operator)}
 
 
 async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str, Any]]:

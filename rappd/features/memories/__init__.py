@@ -1,0 +1,1 @@
+"""Memories of agents, for their owner to see, correct and delete."""

@@ -1,0 +1,1 @@
+"""The state of the daemon, and links that open its page."""
