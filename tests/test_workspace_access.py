@@ -93,7 +93,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/store/write_ahead_log.py",
         "rappd/daemon/startup.py",
         "rappd/tenants/autostart.py",
-        "twins/workspace/agent_files.py",  # the approvals
+        "twins/trust/approvals.py",
         "twins/trust/quarantine.py",
         "twins/trust/signers.py",
         "neighborhoods/snapshot/token_uses.py",  # beside them, in the home

@@ -12,6 +12,7 @@ import click
 
 from envelopes.errors import ReportableError
 from rappd.cli.console import dim, print_err, status_mark, strip_control
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
@@ -48,8 +49,7 @@ def fetched(url: str) -> Path:
     from rappd.features.eggs.download import fetch_egg
     from rappd.features.eggs.waiting import UploadedEggs
 
-    with progress() as line:
-        line("Fetching the egg…")
+    with progress("Fetching the egg…"):
         return asyncio.run(fetch_egg(url, UploadedEggs(Home.here().root / "eggs" / ".waiting")))
 
 
@@ -71,6 +71,25 @@ REGISTRY = click.option(
     type=click.Path(path_type=Path),
     help="A clone of the registry; without it, the setting eggs.registry.",
 )
+OUTPUT = click.option(
+    "-o",
+    "--output",
+    "into",
+    default="",
+    metavar="FILE",
+    callback=lambda _, __, given: whole(given),
+    help="Where to; without it, among the home's eggs.",
+)
+EXCLUDE_MEMORY = click.option(
+    "--exclude-memory", is_flag=True, help="Leave memories and conversations behind."
+)
+ALLOW = click.option(
+    "--allow",
+    multiple=True,
+    metavar="ID",
+    help="Let a likely secret travel, by the id printed with the warning.",
+)
+FORCE = click.option("--force", "overwrite", is_flag=True, help="Replace FILE.")
 
 
 def whole(path: str | Path | None) -> str:
@@ -107,8 +126,8 @@ def registry_at(given: Path | None) -> Path:
 
 
 @contextmanager
-def secrets_listed(*, unless: bool) -> Iterator[None]:
-    """Names the secrets that stop a packing, each with how to allow it, ``unless`` JSON is wanted."""
+def secrets_listed(printer: Printer) -> Iterator[None]:
+    """Names to people the secrets that stop a packing, each with how to allow it."""
     from rappd.control_client import ResponseError
 
     try:
@@ -116,7 +135,7 @@ def secrets_listed(*, unless: bool) -> Iterator[None]:
     except ResponseError as problem:
         from twins.eggs.writers.secret_scan import Finding
 
-        for one in () if unless else problem.as_json().get("findings", ())[:_SHOWN]:
+        for one in () if printer.for_scripts else problem.as_json().get("findings", ())[:_SHOWN]:
             print_err(
                 f"{status_mark('bad')} {strip_control(str(Finding(**one)))}  {dim('--allow ' + one['id'])}"
             )

@@ -12,6 +12,7 @@ import click
 from envelopes.errors import ReportableError
 from rappd.cli.console import print_err, print_error
 from rappd.cli.home_client import HomeClient
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -38,8 +39,7 @@ _PHASES = {
 @contextmanager
 def bar(what: str) -> Iterator[Progress]:
     """A line with phase, per cent and bytes, for work that tells how far it is."""
-    with progress() as line:
-        line(f"{what}…")
+    with progress(f"{what}…") as line:
 
         def told(phase: str, done: int, whole: int) -> None:
             per_cent = 100 * done // whole if whole else 100
@@ -52,8 +52,8 @@ def bar(what: str) -> Iterator[Progress]:
 def followed(
     name: str,
     what: str,
+    printer: Printer,
     *,
-    as_json: bool,
     reads: bool = False,
     needs_daemon: bool = False,
     **given: Any,
@@ -77,14 +77,14 @@ def followed(
         try:
             home.do("eggs.cancel", work=work)
         except ReportableError as problem:
-            _end(problem, as_json=as_json)
-        _end(WorkCancelledError(), as_json=as_json)
+            _end(problem, printer)
+        _end(WorkCancelledError(), printer)
 
 
-def _end(problem: ReportableError, *, as_json: bool) -> NoReturn:
+def _end(problem: ReportableError, printer: Printer) -> NoReturn:
     """Ends the command as Ctrl-C does, with the reason."""
-    if isinstance(problem, WorkCancelledError) and not as_json:
+    if isinstance(problem, WorkCancelledError) and not printer.for_scripts:
         print_err(str(problem))
     else:
-        print_error(str(problem), problem.do, problem.code, as_json=as_json)
+        print_error(str(problem), problem.do, problem.code, as_json=printer.for_scripts)
     raise click.exceptions.Exit(130)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import click
 
-from rappd.cli.console import interactive, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import print_out, strip_control
 from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.home_client import HomeClient
-from rappd.cli.tables import table
+from rappd.cli.printer import JSON, Printer, show_sentence
+from rappd.cli.tables import Table
 from rappd.daemon.home import Home
 from rappd.errors import RefusedError
-from rappd.features.eggs.cli_options import FILE, JSON, REGISTRY, egg_at, registry_at, whole
+from rappd.features.eggs.cli_options import FILE, REGISTRY, egg_at, registry_at, whole
 from rappd.features.eggs.cli_progress import followed
-from rappd.features.estate.text import show_hatched_members
 from rappd.features.snapshots.restore_cli import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
 
 _PARTIAL = 7
@@ -37,26 +40,19 @@ _NO_MEMORY = click.option(
 @_OVERWRITE
 @_NO_MEMORY
 @JSON
-def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
+def plan(file: Path, overwrite: str, no_memory: bool, printer: Printer) -> None:
     """Show what hatching FILE, or the egg at a web address, would do here. Nothing of it is written."""
     from rappd.features.eggs.text import show_plan
 
-    if egg_is_snapshot(egg_at(file)):
-        show_plan_of(str(file), as_written(overwrite, no_memory=no_memory), as_json=as_json)
+    path = egg_at(file)
+    if egg_is_snapshot(path):
+        given = as_written(overwrite, no_memory=no_memory)
+        show_plan_of(str(file), given, as_json=printer.for_scripts)
         return
-    found = followed(
-        "eggs.plan",
-        f"Reading {file.name}",
-        as_json=as_json,
-        reads=True,
-        path=whole(egg_at(file)),
-        overwrite=_listed(overwrite, no_memory),
-        keep=False,
-    )
-    if as_json:
-        print_json(found)
-    else:
-        show_plan(found["plan"], file=str(file))
+    chosen = _listed(overwrite, no_memory)
+    what = f"Reading {file.name}"
+    found = followed("eggs.plan", what, printer, reads=True, path=whole(path), overwrite=chosen, keep=False)
+    printer.result(found, show_plan, found["plan"], str(file))
 
 
 @click.command()
@@ -71,7 +67,7 @@ def plan(file: Path, overwrite: str, no_memory: bool, as_json: bool) -> None:
 @click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
 @JSON
 def hatch(
-    file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: bool, as_json: bool
+    file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: bool, printer: Printer
 ) -> int | None:
     """Hatch FILE, or the egg at a web address: checked, planned, staged, then moved into place, whole or not at all.
 
@@ -82,26 +78,16 @@ def hatch(
     from rappd.features.eggs.text import show_hatched
 
     path, chosen = egg_at(file).absolute(), _listed(overwrite, no_memory)
-    with _trusting(path, trust_signer, ask=not yes and not as_json) as goes_on:
+    with _trusting(path, trust_signer, ask=not yes and printer.asks) as goes_on:
         if not goes_on:
             print_out("Nothing was written.")
             return None
         if egg_is_snapshot(path):
             given = as_written(overwrite, no_memory=no_memory)
-            return hatch_snapshot(str(path), given, yes=yes, as_json=as_json)
-        found = followed(
-            "eggs.hatch",
-            f"Hatching {file.name}",
-            as_json=as_json,
-            path=str(path),
-            overwrite=chosen,
-            source=file.name,
-        )
-    if as_json:
-        print_json(found)
-    else:
-        show_hatched(found["hatched"])
-        show_hatched_members(found["hatched"])
+            return hatch_snapshot(str(path), given, yes=yes, as_json=printer.for_scripts)
+        what, source = f"Hatching {file.name}", file.name
+        found = followed("eggs.hatch", what, printer, path=str(path), overwrite=chosen, source=source)
+    printer.result(found, show_hatched, found["hatched"])
     return _PARTIAL if found["hatched"].get("partial") else None
 
 
@@ -110,72 +96,61 @@ def hatch(
 @REGISTRY
 @_OVERWRITE
 @JSON
-def hatch_text(text: str, registry: Path | None, overwrite: str, as_json: bool) -> None:
+def hatch_text(text: str, registry: Path | None, overwrite: str, printer: Printer) -> None:
     """Hatch the agents that TEXT stands for, out of a clone of their registry."""
     from rappd.features.eggs.text import show_hatched
 
-    found = followed(
-        "eggs.hatch_text",
-        "Hatching agents",
-        as_json=as_json,
-        text=text,
-        registry=whole(registry_at(registry)),
-        overwrite=_listed(overwrite),
-    )
-    if as_json:
-        print_json(found)
-    else:
-        show_hatched(found["hatched"])
+    given: dict[str, Any] = {
+        "text": text,
+        "registry": whole(registry_at(registry)),
+        "overwrite": _listed(overwrite),
+    }
+    found = followed("eggs.hatch_text", "Hatching agents", printer, **given)
+    printer.result(found, show_hatched, found["hatched"])
 
 
 @click.command()
 @JSON
-def hatchings(as_json: bool) -> None:
+def hatchings(printer: Printer) -> None:
     """List the eggs that were hatched here, the latest first."""
-    from datetime import datetime
-    from time import time
-
     found = HomeClient(Home.here(), reads=True).do("eggs.hatchings")
-    if as_json:
-        print_json(found)
-        return
-    if not found["hatchings"]:
-        print_out("Nothing was hatched here yet.")
-        return
-    now = time()
-    rows = [
-        [
-            row["id"],
-            row["name"],
-            row["kind"],
-            str(row["files"]),
-            ago(now - datetime.fromisoformat(row["hatched_at"]).timestamp()),
-            "taken back" if row["rolled_back_at"] else "",
-        ]
-        for row in found["hatchings"]
-    ]
-    table(["HATCHING", "NAME", "KIND", "FILES", "WHEN", ""], rows, shrink=1, whole=(0,))
+    printer.result(found, _HATCHINGS, found["hatchings"])
+
+
+def _since(row: dict[str, Any]) -> str:
+    return ago(time.time() - datetime.fromisoformat(row["hatched_at"]).timestamp())
+
+
+_HATCHINGS = Table(
+    ("HATCHING", "id"),
+    ("NAME", "name"),
+    ("KIND", "kind"),
+    ("FILES", "files"),
+    ("WHEN", _since),
+    ("", lambda row: "taken back" if row["rolled_back_at"] else ""),
+    none=("Nothing was hatched here yet.", ""),
+    shrink=1,
+    whole=(0,),
+)
 
 
 @click.command()
 @click.argument("hatching")
 @click.option("--even-if-changed", is_flag=True, help="Put aside what changed since, and go back.")
 @JSON
-def rollback(hatching: str, even_if_changed: bool, as_json: bool) -> None:
+def rollback(hatching: str, even_if_changed: bool, printer: Printer) -> None:
     """Undo a HATCHING: what it replaced comes back, what it brought goes."""
     home = HomeClient(Home.here(), timeout=3600)
     found = home.do("eggs.rollback", receipt=hatching, even_if_changed=even_if_changed)
-    if as_json:
-        print_json(found)
-        return
-    done = found["rolled_back"]
+    printer.result(found, _show_rolled_back, found["rolled_back"])
+
+
+def _show_rolled_back(done: dict[str, Any]) -> None:
     if done["already"]:
-        print_out(f"{status_mark('good')} {strip_control(done['name'])} was taken back before.")
+        show_sentence(f"{done['name']} was taken back before.")
         return
-    print_out(
-        f"{status_mark('good')} {strip_control(done['name'])} is taken back: {count(len(done['restored']), 'file')} restored, "
-        f"{len(done['removed'])} removed."
-    )
+    changed = f"{count(len(done['restored']), 'file')} restored, {len(done['removed'])} removed"
+    show_sentence(f"{done['name']} is taken back: {changed}.")
     if done["aside"]:
         print_out(f"  What had changed lies in {tilde(done['aside'])}")
 
@@ -199,7 +174,7 @@ def _trusting(path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
         return
     who = strip_control(known["signed"]).removeprefix("signed by ")
     question = f"Trust {who}, from now on? What it signs runs here at once."
-    if ask and interactive() and not click.confirm(question, default=False, err=True):
+    if ask and not click.confirm(question, default=False, err=True):
         yield False
         return
     home = HomeClient(Home.here())

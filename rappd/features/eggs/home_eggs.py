@@ -98,7 +98,7 @@ class HomeEggs:
             return {**seen(opened, self._home), "plan": self._plan(opened, [])}
 
     def plan(
-        self, path: Path, *, overwrite: Iterable[str] = (), progress: Progress | None = None
+        self, path: Path, *, overwrite: Iterable[str] = (), progress: Progress | None = None, **_: Any
     ) -> dict[str, Any]:
         """Plans a hatching; writes nothing. ``plan.digest`` is the plan that an approval refers to."""
         with _opened(path, progress=progress) as opened:
@@ -109,53 +109,25 @@ class HomeEggs:
         path: Path,
         *,
         overwrite: Iterable[str] = (),
-        approved: str = "",
         source: str = "",
         progress: Progress | None = None,
         cancellation: Cancellation | None = None,
+        approved: str = "",
     ) -> dict[str, Any]:
         """Carries the plan out, whole or not at all; the twin sleeps meanwhile. Raises ``WorkCancelledError``."""
         cancellation = cancellation or Cancellation()
+        how: dict[str, Any] = {"progress": progress, "cancellation": cancellation, "approved": approved}
         with _opened(path, progress=cancellation.watching(progress)) as opened:
-            if opened.is_estate:
-                return self._estates.hatch(
-                    opened,
-                    categories(overwrite),
-                    approved=approved,
-                    source=source or path.name,
-                    progress=progress,
-                    cancellation=cancellation,
-                )
-            done = self.importer.hatch(
-                opened,
-                overwrite=categories(overwrite),
-                approved=approved,
-                source=source or path.name,
-                progress=progress,
-                cancellation=cancellation,
-            )
-            return done.as_json()
+            hatching = self._estates if opened.is_estate else self.importer
+            done = hatching.hatch(opened, overwrite=categories(overwrite), source=source or path.name, **how)
+            return done if isinstance(done, dict) else done.as_json()
 
-    def hatch_text(
-        self,
-        text: str,
-        registry: str,
-        *,
-        overwrite: Iterable[str] = (),
-        progress: Progress | None = None,
-        cancellation: Cancellation | None = None,
-    ) -> dict[str, Any]:
+    def hatch_text(self, text: str, registry: str, *, overwrite: Iterable[str], **how: Any) -> dict[str, Any]:
         """Hatches the agents that a compact egg string stands for, out of a registry's clone, like ``hatch``."""
         from twins.eggs.registry_clone import RegistryClone
 
         with RegistryClone.open(whole_path(registry)).open_string(text) as opened:
-            done = self.importer.hatch(
-                opened,
-                overwrite=categories(overwrite),
-                source=registry,
-                progress=progress,
-                cancellation=cancellation,
-            )
+            done = self.importer.hatch(opened, overwrite=categories(overwrite), source=registry, **how)
             return done.as_json()
 
     def merge(
@@ -165,25 +137,21 @@ class HomeEggs:
         theirs: str,
         into: str,
         *,
-        allow: Iterable[str] = (),
-        overwrite: bool = False,
-        progress: Progress | None = None,
         cancellation: Cancellation,
+        progress: Progress,
+        **how: Any,
     ) -> dict[str, Any]:
         """Makes one egg of two lives of one being, see ``merge_eggs``."""
         from rappd.features.eggs.merging import merge_eggs
 
         return merge_eggs(
             whole_path(base) if base else None,
-            whole_path(ours),
-            whole_path(theirs),
-            whole_path(into),
+            *map(whole_path, (ours, theirs, into)),
             key=self._key,
             signers=self.signers,
             maker=self.packing.maker,
-            allow=frozenset(allow),
-            overwrite=overwrite,
             progress=cancellation.watching(progress),
+            **how,
         )
 
     def keys_of(self, path: Path) -> list[str]:

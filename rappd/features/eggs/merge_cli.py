@@ -12,15 +12,15 @@ from rappd.cli.console import (
     arrow,
     command,
     dim,
-    print_json,
     print_out,
     print_status,
     status_mark,
     strip_control,
 )
 from rappd.cli.formatting import count, tilde
+from rappd.cli.printer import JSON, Printer
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.cli_options import secrets_listed, whole
+from rappd.features.eggs.cli_options import ALLOW, secrets_listed, whole
 from rappd.features.eggs.cli_progress import followed
 from twins.byte_sizes import format_bytes
 
@@ -32,14 +32,9 @@ _SHOWN = 20
 @click.option("-o", "--output", "into", type=click.Path(path_type=Path), metavar="OUT", help="Where to.")
 @click.option("--json-documents", "documents", is_flag=True, help="They are JSON; print the merged one.")
 @click.option("--deltas", is_flag=True, help="STATE DELTA…: add what parallel streams did; print the state.")
-@click.option(
-    "--allow",
-    multiple=True,
-    metavar="ID",
-    help="Let a likely secret travel, by the id printed with the warning.",
-)
+@ALLOW
 @click.option("--force", is_flag=True, help="Replace OUT.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@JSON
 def merge(
     files: tuple[Path, ...],
     into: Path | None,
@@ -47,7 +42,7 @@ def merge(
     deltas: bool,
     allow: tuple[str, ...],
     force: bool,
-    as_json: bool,
+    printer: Printer,
 ) -> None:
     """Make one egg of two that one being lived apart.
 
@@ -68,29 +63,17 @@ def merge(
             "Where shall the merged egg go?", do="rappd egg merge BASE OURS THEIRS -o OUT"
         )
     else:
-        _merge_eggs(files, into, allow, force, as_json)
-
-
-def _merge_eggs(
-    files: tuple[Path, ...], into: Path, allow: tuple[str, ...], force: bool, as_json: bool
-) -> None:
-    base, ours, theirs = _three(files)
-    with secrets_listed(unless=as_json):
-        found = followed(
-            "eggs.merge",
-            f"Merging {theirs.name} into {ours.name}",
-            as_json=as_json,
-            base=whole(base),
-            ours=whole(ours),
-            theirs=whole(theirs),
-            into=whole(into),
-            allow=allow,
-            overwrite=force,
-        )
-    if as_json:
-        print_json(found)
-    else:
-        _show(found["merged"], into)
+        base, ours, theirs = _three(files)
+        paths: dict[str, Any] = {
+            "base": whole(base),
+            "ours": whole(ours),
+            "theirs": whole(theirs),
+            "into": whole(into),
+        }
+        what = f"Merging {theirs.name} into {ours.name}"
+        with secrets_listed(printer):
+            found = followed("eggs.merge", what, printer, allow=allow, overwrite=force, **paths)
+        printer.result(found, _show, found["merged"], into)
 
 
 def _show(done: dict[str, Any], into: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,7 +31,7 @@ def merge_eggs(
     key: IdentityKey,
     signers: Signers,
     maker: EggMaker,
-    allow: frozenset[str] = frozenset(),
+    allow: Collection[str] = (),
     overwrite: bool = False,
     at: datetime | None = None,
     progress: Progress | None = None,

@@ -67,7 +67,7 @@ class EggOperations(RestingTwins):
         finally:
             await asyncio.to_thread(part.unlink, missing_ok=True)
 
-        async def work(progress: Progress, _: Cancellation) -> dict[str, Any]:
+        async def work(progress: Progress, **_: Any) -> dict[str, Any]:
             try:
                 await asyncio.to_thread(waiting.keep_signature, path, signature.encode())
                 return {"file": name, **await self._look(path, progress)}
@@ -82,7 +82,7 @@ class EggOperations(RestingTwins):
         """Looks at an egg on this machine (`path`) as at an uploaded one: `id` of the copy, what it is, and the plan."""
         file = whole_path(path)
 
-        async def work(progress: Progress, _: Cancellation) -> dict[str, Any]:
+        async def work(progress: Progress, **_: Any) -> dict[str, Any]:
             async with self.taken_in(file, "", hold=True) as kept:
                 return {"file": file.name, **await self._look(kept, progress)}
 
@@ -103,16 +103,8 @@ class EggOperations(RestingTwins):
         A plan that is another one by now is refused with `plan_changed`. With `Accept: text/event-stream` it tells
         how far each phase is before it answers. `work` is an id of your own, for `/eggs/cancel`.
         """
-        hatching = partial(
-            self.hatch_egg,
-            self.home_eggs.which(id, path),
-            overwrite=overwrite or [],
-            approved=approved,
-            source=source[:200],
-        )
-        return self._begun(
-            lambda progress, cancellation: hatching(progress=progress, cancellation=cancellation), work
-        )
+        how: dict[str, Any] = {"overwrite": overwrite or [], "approved": approved, "source": source[:200]}
+        return self._begun(partial(self.hatch_egg, self.home_eggs.which(id, path), **how), work)
 
     @operation("eggs.cancel", "POST", "/eggs/cancel", right=OWNER)
     async def cancel(self, work: Text) -> dict[str, Any]:
@@ -169,14 +161,8 @@ class EggOperations(RestingTwins):
         A file given by its path is copied first; the answer's `id` is the copy that was planned. Without `keep` there
         is no copy, and no `id`. With `Accept: text/event-stream` it tells how far the check is.
         """
-        egg, chosen = self.home_eggs.which(id, path), overwrite or []
-
-        async def work(progress: Progress, _: Cancellation) -> dict[str, Any]:
-            if keep:
-                return await self.plan_egg(egg, chosen, progress=progress)
-            return await asyncio.to_thread(self.home_eggs.plan, egg, overwrite=chosen, progress=progress)
-
-        return self._begun(work)
+        egg = self.home_eggs.which(id, path)
+        return self._begun(partial(self.plan_egg, egg, overwrite or [], keep=keep))
 
     @operation("eggs.hatch_text", "POST", "/eggs/hatch-text", right=OWNER)
     async def hatch_text(
@@ -184,16 +170,10 @@ class EggOperations(RestingTwins):
     ) -> Turn:
         """Hatches the agents that a short `text` stands for, out of a clone of their `registry`. Events and `work` as of `/eggs/hatch`."""
 
-        async def hatching(progress: Progress, cancellation: Cancellation) -> dict[str, Any]:
-            hatch = partial(
-                self.home_eggs.hatch_text,
-                text,
-                registry,
-                overwrite=overwrite or [],
-                progress=progress,
-                cancellation=cancellation,
-            )
-            return await self.to_the_end(self.alone(asyncio.to_thread(hatch)))
+        hatch = partial(self.home_eggs.hatch_text, text, registry, overwrite=overwrite or [])
+
+        async def hatching(**how: Any) -> dict[str, Any]:
+            return await self.to_the_end(self.alone(asyncio.to_thread(hatch, **how)))
 
         return self._begun(hatching, work)
 
@@ -213,20 +193,10 @@ class EggOperations(RestingTwins):
         All are whole paths. Events and `work` as of `/eggs/pack`.
         """
 
-        async def merging(progress: Progress, cancellation: Cancellation) -> dict[str, Any]:
-            return await asyncio.to_thread(
-                self.home_eggs.merge,
-                base,
-                ours,
-                theirs,
-                into,
-                allow=allow or [],
-                overwrite=overwrite,
-                progress=progress,
-                cancellation=cancellation,
-            )
-
-        return self._begun(merging, work)
+        merge = partial(
+            self.home_eggs.merge, base, ours, theirs, into, allow=allow or [], overwrite=overwrite
+        )
+        return self._begun(partial(asyncio.to_thread, merge), work)
 
     @operation("eggs.rollback", "POST", "/eggs/rollback", right=OWNER)
     async def rollback(self, receipt: Text, even_if_changed: bool = False) -> dict[str, Any]:
@@ -267,27 +237,28 @@ class EggOperations(RestingTwins):
         overwrite: Iterable[str] = (),
         *,
         expect_sha256: str = "",
-        progress: Progress | None = None,
+        keep: bool = True,
+        **how: Any,
     ) -> dict[str, Any]:
-        """See ``HomeEggs.plan``; ``id`` names the copy that was planned, and waits."""
+        """See ``HomeEggs.plan``; ``id`` names the copy that was planned, and waits, unless none is to be kept."""
+        plan = partial(self.home_eggs.plan, overwrite=overwrite, **how)
+        if not keep:
+            return await asyncio.to_thread(plan, path)
         async with self.taken_in(path, expect_sha256) as kept:
-            planned = await asyncio.to_thread(
-                self.home_eggs.plan, kept, overwrite=overwrite, progress=progress
-            )
+            planned = await asyncio.to_thread(plan, kept)
         return {"id": self.waiting.id_of(kept), **planned}
 
     async def hatch_egg(
         self,
         path: Path,
         *,
-        overwrite: Iterable[str] = (),
-        approved: str = "",
         source: str = "",
         expect_sha256: str = "",
-        progress: Progress | None = None,
         cancellation: Cancellation | None = None,
+        **how: Any,
     ) -> dict[str, Any]:
         """See ``HomeEggs.hatch``; a twin that is running is stopped meanwhile and started again."""
+        work = partial(self.home_eggs.hatch, source=source or path.name, cancellation=cancellation, **how)
 
         async def hatch() -> dict[str, Any]:
             if cancellation is not None:
@@ -296,15 +267,7 @@ class EggOperations(RestingTwins):
                 self.taken_in(path, expect_sha256) as kept,
                 self._all_resting(await asyncio.to_thread(self.home_eggs.keys_of, kept)),
             ):
-                done = await asyncio.to_thread(
-                    self.home_eggs.hatch,
-                    kept,
-                    overwrite=overwrite,
-                    approved=approved,
-                    source=source or path.name,
-                    progress=progress,
-                    cancellation=cancellation,
-                )
+                done: dict[str, Any] = await asyncio.to_thread(work, kept)
             await asyncio.to_thread(self.waiting.let_go, kept)
             if path.parent.parent == self._tenants.layout.eggs / RECEIVED:  # no list has to name it any more
                 await asyncio.to_thread(shutil.rmtree, path.parent, ignore_errors=True)
@@ -329,13 +292,14 @@ class EggOperations(RestingTwins):
                 await asyncio.to_thread(self.waiting.let_go, kept)
             raise
 
-    def _begun(
-        self, work: Callable[[Progress, Cancellation], Awaitable[dict[str, Any]]], id: str = ""
-    ) -> Turn:
-        """The turn of something that takes a while; with an ``id`` it can be cancelled."""
+    def _begun(self, work: Callable[..., Awaitable[dict[str, Any]]], id: str = "") -> Turn:
+        """The turn of something that takes a while: ``work(progress=…, cancellation=…)``. With an ``id`` it can be cancelled."""
         cancellation = Cancellation()
         return self._dispatcher.operate(
-            lambda emit: work(_progress_to(emit), cancellation), _OWNER, id=id[:100], stop=cancellation.cancel
+            lambda emit: work(progress=_progress_to(emit), cancellation=cancellation),
+            _OWNER,
+            id=id[:100],
+            stop=cancellation.cancel,
         )
 
 

@@ -13,22 +13,22 @@ from rappd.cli.console import (
     arrow,
     command,
     dim,
-    print_json,
     print_out,
     status_mark,
     strip_control,
     terminal_width,
 )
-from rappd.cli.formatting import count
+from rappd.cli.formatting import count, tilde
 from rappd.cli.tables import beginning, cells, middle
-from rappd.features.estate.text import show_planned_members
+from rappd.features.estate.text import show_hatched_members, show_planned_members
 from rappd.features.twins.text import handle
 from twins.byte_sizes import format_bytes
 
 if TYPE_CHECKING:
+    from twins.eggs.parsed_egg import ParsedEgg
     from twins.eggs.readers.diff import Difference
 
-_SHOWN = 8
+_SHOWN, _LISTED = 8, 20
 _ROLES = {
     "identity": ("rappid", "rappids"),
     "soul": ("soul", "souls"),
@@ -51,7 +51,7 @@ _OWN_HISTORY = "bonds.json"
 _OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
 
 
-def show_plan(plan: dict[str, Any], *, file: str) -> None:
+def show_plan(plan: dict[str, Any], file: str) -> None:
     """The screen of ``rappd egg plan``: who packed it, whether whole, and what would become of its files."""
     from twins.eggs.readers.formats import spoken
 
@@ -86,6 +86,11 @@ def show_plan(plan: dict[str, Any], *, file: str) -> None:
 
 def show_hatched(done: dict[str, Any]) -> None:
     """Shows the result of a hatching."""
+    _show_own(done)
+    show_hatched_members(done)
+
+
+def _show_own(done: dict[str, Any]) -> None:
     if done["answer"] and not done["receipt"]:
         for line in done["answer"].splitlines():
             print_out(strip_control(line))
@@ -120,14 +125,51 @@ def show_hatched(done: dict[str, Any]) -> None:
         print_out(f"  {dim('Undo:')} {command(undo)}")
 
 
-def show_differences(found: Difference, *, as_json: bool) -> None:
-    """Prints what ``diff`` found, one line each, or as one JSON object."""
-    if as_json:
-        print_json(found.as_json())
-        return
+def show_differences(found: Difference) -> None:
+    """Prints what ``diff`` found, one line each."""
     for line in found.lines():
         text = strip_control(line.text) if line.verdict != "good" else f"{status_mark('good')} {line.text}"
         print_out(text)
+
+
+def show_egg(opened: ParsedEgg, egg: dict[str, Any], check: bool) -> None:
+    """Shows what is in an egg and who packed it, or, after a ``check`` of every byte, what came of that."""
+    from twins.eggs.readers.inspect import ReportLine, lines, verdict
+
+    sure = opened.seal.checked and egg["standing"] in ("self", "trusted")
+    signed = ReportLine("good" if sure else "note", egg["signed"])
+    for line in (verdict if check else lines)(opened, signed=signed):
+        mark = f"{status_mark(line.verdict)} " if line.verdict else ""
+        print_out(mark + strip_control(line.text))
+    if check and opened.seal.signer:
+        print_out(f"  key {opened.seal.signer}")
+
+
+def show_packed(done: dict[str, Any]) -> None:
+    """Shows the result of a packing."""
+    from twins.eggs.writers.unread_kinds import in_words
+
+    sealed = f", sealed for {strip_control(done['for'])}" if "for" in done else ""
+    show_file_packed(done["name"], done, f"signed{sealed}")
+    if done["signature"]:
+        print_out(f"  {tilde(done['signature'])} {dim('is its signature')}")
+    if unread := in_words(done["unread"]):
+        print_out(dim(f"  not scanned for secrets: {unread}"))
+    for one in done["odd_names"][:_LISTED]:
+        print_out(
+            f"{status_mark('note')} {strip_control(one['path'])} is packed, and nobody will install it: {strip_control(one['why'])}"
+        )
+    for one in done["left_out"][:_LISTED]:
+        print_out(dim(f"  left out: {strip_control(one['path'])} {one['why']}"))
+    if len(done["left_out"]) > _LISTED:
+        print_out(dim(f"  and {len(done['left_out']) - _LISTED} more"))
+
+
+def show_file_packed(name: str, done: dict[str, Any], how: str, what: str = "") -> None:
+    """Shows the file that was packed: its name, what is in it, its size, and where it lies."""
+    held = what or count(done["files"], "file")
+    print_out(f"{status_mark('good')} {strip_control(name)}: {held}, {format_bytes(done['size'])}, {how}")
+    print_out(f"  {tilde(done['path'])}")
 
 
 def day(moment: str) -> str:

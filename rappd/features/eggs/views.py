@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from rappd.daemon.home import Home
@@ -44,9 +43,3 @@ def host_of(opened: ParsedEgg) -> str:
     """The machine that packed an egg, as its signed manifest says."""
     host = opened.manifest.get("host")
     return " ".join(host.split())[:60] if isinstance(host, str) and opened.seal.signer else ""
-
-
-def extracted(opened: ParsedEgg, into: Path) -> dict[str, Any]:
-    from twins.eggs.extracting import lay_out
-
-    return {"name": opened.name, "into": str(into), "files": lay_out(opened, into)}

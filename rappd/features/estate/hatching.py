@@ -72,8 +72,8 @@ class EstateHatching:
     def hatch(
         self,
         opened: ParsedEgg,
-        overwrite: Iterable[Category],
         *,
+        overwrite: Iterable[Category],
         approved: str,
         source: str,
         progress: Progress | None,

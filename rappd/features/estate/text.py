@@ -1,4 +1,4 @@
-"""Screens of an estate egg: the eggs in it, planned or hatched, and what becomes of the estate kept here."""
+"""Screens of the estate and of its egg: what is in it, the eggs planned or hatched, and what becomes of the list here."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import count
+from rappd.cli.tables import table
 
 _PLANNED = {
     "adopted": "Its list becomes the estate of this home.",
@@ -62,3 +63,42 @@ def show_hatched_members(done: dict[str, Any]) -> None:
             print_out(f"  {dim('Undo:')} {command('rappd egg rollback ' + row['receipt'])}")
     if text := _DONE.get(done.get("estate", "")):
         print_out(f"  {text}")
+
+
+def show_estate(found: dict[str, Any]) -> None:
+    """The screen of ``rappd estate show``."""
+    _show_own(found)
+    for row in found["kept"]:
+        print_out(
+            f"Kept as data: {row['key'][:16]}, {count(len(row['eggs']), 'egg')}, "
+            f"{count(row['created'] + row['member'], 'entry').replace('entrys', 'entries')}"
+        )
+        if row["trouble"]:
+            print_out(f"{status_mark('note')} {strip_control(row['trouble'])}")
+        elif row["eggs"]:
+            print_out(f"  {arrow()} {command('rappd estate hatch ' + row['key'][:16])}")
+
+
+def _show_own(found: dict[str, Any]) -> None:
+    estate = found["estate"]
+    if estate is None:
+        print_out("There is no estate yet.")
+        print_out(f"  {arrow()} {command('rappd estate rebuild')}")
+        return
+    print_out(f"Owner: {strip_control(estate['owner']['rappid'] or 'nobody yet')}")
+    doors = {one["rappid"]: one for one in found["doors"]}
+    rows = [
+        [
+            strip_control(entry["rappid"]),
+            "member" if part == "member" else "listed" if entry["via"] == "manual" else "made",
+            entry["via"],
+            strip_control(doors[entry["rappid"]].get("front", "")),
+        ]
+        for part in ("created", "member")
+        for entry in estate[part]
+    ]
+    if rows:
+        table(["RAPPID", "AS", "BY", "DOOR"], rows, shrink=0)
+    else:
+        print_out("It is empty.")
+        print_out(f"  {arrow()} {command('rappd estate rebuild')}")

@@ -13,6 +13,7 @@ from rappd.cli.console import arrow, command, dim, print_json, print_out, status
 from rappd.cli.formatting import count, tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
+from rappd.cli.printer import printer_for
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -185,7 +186,7 @@ def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
 def pack(name: str, output: str, allow: tuple[str, ...], force: bool, as_json: bool) -> None:
     """Pack the neighborhood NAME with all that its members share; rappd egg hatch brings it back."""
     into = str(Path(output).expanduser().absolute()) if output else ""
-    with secrets_listed(unless=as_json):
+    with secrets_listed(printer_for(as_json)):
         found = HomeClient(Home.here(), timeout=3600).do(
             "neighborhoods.pack", neighborhood=name, into=into, allow=allow, overwrite=force
         )

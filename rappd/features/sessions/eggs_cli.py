@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rappd.cli.console import command, dim, print_out, print_status, status_mark, strip_control
+from rappd.cli.console import command, dim, print_out, print_status, strip_control
 from rappd.cli.formatting import count, tilde
 from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
@@ -16,35 +15,22 @@ from rappd.daemon.home import Home
 from rappd.errors import NotRunningError
 from rappd.features.eggs.cli_options import egg_at, secrets_listed, whole
 from rappd.features.eggs.cli_progress import followed
-from twins.byte_sizes import format_bytes
 
 _SHOWN = 8
 
 
-def pack_session(
-    session: str, output: Path | str | None, printer: Printer, *, allow: Sequence[str], overwrite: bool
-) -> None:
-    """Packs a session, "" or ``current`` for the newest, and says where it lies."""
-    with secrets_listed(unless=printer.for_scripts):
-        found = followed(
-            "eggs.pack",
-            "Packing the session",
-            as_json=printer.for_scripts,
-            form="session",
-            item="" if session == "current" else session,
-            into=whole(output),
-            allow=list(allow),
-            overwrite=overwrite,
-        )
+def pack_session(session: str, into: Path | str | None, printer: Printer, **how: Any) -> None:
+    """Packs a session, "" or ``current`` for the newest, and says where it lies. ``how``: options of ``eggs.pack``."""
+    given = {"form": "session", "item": "" if session == "current" else session, "into": whole(into), **how}
+    with secrets_listed(printer):
+        found = followed("eggs.pack", "Packing the session", printer, **given)
     printer.result(found, _show_packed, found["packed"])
 
 
 def _show_packed(done: dict[str, Any]) -> None:
-    events = count(done["events"], "event")
-    print_out(
-        f"{status_mark('good')} {strip_control(done['name'])}: {events}, {format_bytes(done['size'])}, signed"
-    )
-    print_out(f"  {tilde(done['path'])}")
+    from rappd.features.eggs.text import show_file_packed
+
+    show_file_packed(done["name"], done, "signed", count(done["events"], "event"))
     print_out(f"  {tilde(done['signature'])} {dim('is its signature')}")
     opens = f"rappd sessions open {shlex.quote(done['path'])}"
     print_out(f"  To replay it: {command(opens)}")

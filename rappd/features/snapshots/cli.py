@@ -14,6 +14,7 @@ from envelopes.errors import ReportableError
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.cli.console import print_json, print_json_line, print_status
 from rappd.cli.home_client import HomeClient
+from rappd.cli.printer import printer_for
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.features.eggs.cli_options import JSON
@@ -123,7 +124,8 @@ def diff(before: str, after: str, as_json: bool) -> None:
     from neighborhoods.snapshot.diff import compare_snapshots
     from rappd.features.eggs.text import show_differences
 
-    show_differences(compare_snapshots(snapshot_at(before), snapshot_at(after)), as_json=as_json)
+    found = compare_snapshots(snapshot_at(before), snapshot_at(after))
+    printer_for(as_json).result(found.as_json(), show_differences, found)
 
 
 @click.command()

@@ -24,6 +24,7 @@ from rappd.cli.console import (
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
+from rappd.cli.printer import printer_for
 from rappd.cli.progress import progress
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
@@ -96,7 +97,7 @@ def send(file: str, peer: str, as_json: bool) -> None:
 
     Cut off, it goes on where it stopped: rappd outbox list.
     """
-    send_egg(SnapshotFolder(Home.here().root).find(file), peer, as_json=as_json)
+    send_egg(SnapshotFolder(Home.here().root).find(file), peer, printer_for(as_json))
 
 
 @click.command()
