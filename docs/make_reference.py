@@ -314,7 +314,7 @@ def routes() -> str:
             (
                 f"`{one.method}`",
                 f"`{_plain(one.path)}`",
-                _RIGHTS[one.right.kind].format(one.right.scope),
+                _RIGHTS[one.right.kind].format(one.right.scope) + (", agents" if one.agents else ""),
                 f"`{one.name}`: {_line(one.about)}",
             )
             for one in found
@@ -329,7 +329,8 @@ The loopback listener listens on `127.0.0.1` (port 7071, or the setting `port`).
 in the home folder answers the same paths, to the operator's own account. **Operator**: only the control
 socket, or the page after `rappd open`; others get 403 and the code `not_operator`. A running daemon
 describes the same at `/openapi.json`, with what each operation takes. **Peers with** a capability: paired machines,
-at the listener for other machines ([wire.md](wire.md)). Arguments are fields of the body, or for GET and
+at the listener for other machines ([wire.md](wire.md)). **Agents**: also structural agents that are trusted, in the
+operator's turn, by `utils.host`. Arguments are fields of the body, or for GET and
 DELETE, and where the body is a file, of the query; null counts as left out.
 
 What `/chat` and `/agents` answer for the brainstem, `/twins/{{twin}}/chat` and `/twins/{{twin}}/agents` with

@@ -7,7 +7,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from agents.contract.agent import Change
@@ -35,7 +35,6 @@ from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.calls.operations import CallOperations
 from rappd.features.eggs.home_eggs import HomeEggs
-from rappd.features.eggs.host_api import EggHostApi
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.transfer import EggTransferOperations
 from rappd.features.estate.operations import EstateOperations
@@ -44,7 +43,6 @@ from rappd.features.host_operations import HostOperations
 from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.features.peers.operations import PeerOperations
-from rappd.features.snapshots.host_api import NeighborhoodHostApi
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.schedule import SnapshotSchedule
@@ -95,12 +93,13 @@ _FIRST_LOOK_SECONDS = 0.5
 
 
 class UpperParts(NamedTuple):
-    """Makers of parts that stand above a daemon: listeners that it opens by itself, and the list that phones get."""
+    """Makers of parts that stand above a daemon: listeners that it opens by itself, the list that phones get, and what agents may ask for."""
 
     twins: Callable[[Daemon], TwinListeners]
     legacy: Callable[[Daemon], LegacyListenerProtocol]
     phones: MakeListener
     owners_list: Callable[[Daemon], OwnersList]
+    agents: Callable[[Daemon], HostOperations]
 
 
 class Daemon:
@@ -110,7 +109,6 @@ class Daemon:
     anchoring: Anchoring
     coordinator: Coordinator
     egg_transfer: EggTransferOperations
-    operations: HostOperations
     snapshot_schedule: SnapshotSchedule
     tether: TetherService
 
@@ -172,7 +170,7 @@ class Daemon:
             trust=self.trust,
             models=self.model_choices,
             notices=self.notices,
-            perform=lambda operation, arguments: self.operations.perform(operation, arguments),
+            perform=lambda *asked: self.operations.perform(*asked),
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)
         self.notices.applies["approval"] = self._waits_for_approval
@@ -298,21 +296,16 @@ class Daemon:
         )
         self.activity.watched["devices"] = self.tether.looks
         self._background: set[asyncio.Task[Any]] = set()
-        twin_api = TwinHostApi(self.tenants.layout, self.twins, self.checkpoints, self.tenants)
+        self._operations_of = upper.agents
+        self.twin_api = TwinHostApi(self.dispatcher, self.tenants, self.twins, self.checkpoints)
         self.fleet = FleetOperations(
-            home.root, self.name, self.members, self.twins, twin_api, is_running=self.serves
+            home.root, self.name, self.members, self.twins, self.twin_api, is_running=self.serves
         )
-        self.operations = HostOperations(
-            self.dispatcher,
-            self.tenants,
-            self.twins,
-            twin_api,
-            EggHostApi(self.eggs, self.tenants),
-            NeighborhoodHostApi(
-                self.snapshots, self.snapshot_schedule.show, self.places.listing, home_eggs.signers.name_of
-            ),
-            self.fleet,
-        )
+
+    @cached_property
+    def operations(self) -> HostOperations:
+        """Operations that agents may ask for; made when the first of them does."""
+        return self._operations_of(self)
 
     @classmethod
     async def open(

@@ -20,7 +20,7 @@ from rappd.daemon.home import Home, HomeTakenError, LockedHome, ReadOnlyHome
 from rappd.daemon.ports import another, holder
 from rappd.daemon.waiting import OwnersList
 from rappd.errors import ConflictError
-from rappd.features.features import table_of
+from rappd.features.features import operations_for_agents, table_of
 from rappd.http.federation_listener import FederationListener
 from rappd.http.legacy_listener import LegacyListener
 from rappd.http.loopback import app as loopback
@@ -152,9 +152,9 @@ async def _claim(home: Home) -> LockedHome:
 
 
 def upper_parts(settings: Settings) -> UpperParts:
-    """Makers of the listeners that a daemon opens later, by itself, and of the list that phones get."""
+    """Makers of the listeners that a daemon opens later, by itself, of the list that phones get, and of what agents may ask for."""
     phones = partial(_tether_listener, settings.text("tether.address"))
-    return UpperParts(TwinListeners, LegacyListener, phones, OwnersList)
+    return UpperParts(TwinListeners, LegacyListener, phones, OwnersList, operations_for_agents)
 
 
 def _tether_listener(

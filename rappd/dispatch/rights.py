@@ -54,7 +54,7 @@ class Caller(msgspec.Struct, frozen=True):
 class Right(msgspec.Struct, frozen=True):
     """The callers who may ask for an operation or call an endpoint. Without one there is neither."""
 
-    kind: Literal["anybody", "owner", "peer", "device"]
+    kind: Literal["anybody", "owner", "peer", "device", "agent"]
     scope: str = ""
     """The capability that it takes."""
     mine: bool = False
@@ -66,12 +66,18 @@ class Right(msgspec.Struct, frozen=True):
             return caller.caps is None or (caller.may(self.scope) and (caller.mine or not self.mine))
         if self.kind == "device":
             return caller.listener == "tether" and caller.may(self.scope)
-        return caller.operator if self.kind == "owner" else caller.caps is None
+        if self.kind == "owner":
+            return caller.operator
+        return (
+            self.kind == "anybody" and caller.caps is None
+        )  # no caller is an agent: its worker's callback asks
 
 
 ANYBODY = Right("anybody")
 """Every caller on this machine."""
 OWNER = Right("owner")
+AGENT = Right("agent", "structural")
+"""Agents that may change structure, in a turn of the operator's."""
 
 
 def PEER(capability: str, *, mine: bool = False) -> Right:  # noqa: N802 - reads like OWNER in the tables

@@ -15,11 +15,13 @@ from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.devices.operations import DeviceOperations
 from rappd.features.eggs.from_peers import EggsFromPeers
 from rappd.features.eggs.home_eggs import HomeEggs
+from rappd.features.eggs.host_api import EggHostApi
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import EggPacking
 from rappd.features.eggs.transfer import EggTransferOperations
 from rappd.features.estate.operations import EstateOperations
 from rappd.features.fleet.operations import FleetOperations
+from rappd.features.host_operations import HostOperations
 from rappd.features.memories.operations import MemoryOperations
 from rappd.features.models.operations import ModelOperations
 from rappd.features.neighborhoods.operations import NeighborhoodOperations
@@ -35,6 +37,7 @@ from rappd.features.sessions.operations import SessionOperations
 from rappd.features.sessions.replays import ReplayOperations
 from rappd.features.settings.operations import SettingOperations
 from rappd.features.snapshots.for_peers import SnapshotsForPeers
+from rappd.features.snapshots.host_api import NeighborhoodHostApi
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.sources.operations import SourceOperations
@@ -92,8 +95,22 @@ def all_operations(features: Iterable[type] = FEATURES) -> list[Operation]:
 
 def table_of(daemon: Daemon) -> OperationTable:
     """Every operation, of the parts of one daemon."""
+    return OperationTable(*_features(daemon))
+
+
+def operations_for_agents(daemon: Daemon) -> HostOperations:
+    """Those that agents may ask for, and those that are theirs alone."""
+    return HostOperations(
+        *_features(daemon),
+        daemon.twin_api,
+        EggHostApi(daemon.eggs, daemon.tenants),
+        NeighborhoodHostApi(daemon.snapshots, daemon.eggs.home_eggs.signers.name_of),
+    )
+
+
+def _features(daemon: Daemon) -> tuple[object, ...]:
     machines, tether = daemon.federation, daemon.tether
-    return OperationTable(
+    return (
         daemon.peers,
         daemon.calls,
         BroadcastOperations(machines, daemon.calls, daemon.places.members_of),

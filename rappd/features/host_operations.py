@@ -1,69 +1,41 @@
-"""Structural operations that approved agents call: those of twins, eggs, buddies, the neighborhood and the fleet, by name."""
+"""Operations that approved agents ask for by ``utils.host``: the rows of the table that have a name for them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
 
-from envelopes.envelope import ERROR, HELP, Envelope, new_id
-from rappd.dispatch.dispatcher import Dispatcher
-from rappd.dispatch.rights import Caller
-from rappd.errors import NotFoundError, RefusedError
-from rappd.features.eggs.host_api import EggHostApi
-from rappd.features.fleet.operations import STATUS_SECONDS, FleetOperations
-from rappd.features.snapshots.host_api import NeighborhoodHostApi
-from rappd.features.twins.host_api import TwinHostApi
-from rappd.features.twins.operations import TwinOperations
-from rappd.tenants.tenants import Tenants
+from rappd.errors import NotFoundError
+from rappd.features.operation import agent_operations_of, awaitable
+from rappd.tenants.tenant import Tenant
 
 
 class HostOperations:
-    """Routes an operation by its name to the operations of twins, eggs, the neighborhood and buddies."""
+    """The operations of some objects, by the names that agents have for them. What has none cannot be asked for."""
 
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        tenants: Tenants,
-        twins: TwinOperations,
-        twin_api: TwinHostApi,
-        eggs: EggHostApi,
-        neighborhood: NeighborhoodHostApi,
-        fleet: FleetOperations,
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._tenants = tenants
-        self._twins = twins
-        self._eggs = eggs
-        self._neighborhood = neighborhood
-        self._twin_api = twin_api
-        self._fleet = fleet
-
-    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """Returns the operation's result. Raises ``ReportableError``, ``NotFoundError`` for an unknown name."""
-        kind, _, verb = operation.partition(".")
-        if operation == "twins.chat":
-            return await self._ask_twin(str(arguments.get("twin", "")), str(arguments.get("text", "")))
-        if kind == "twins":
-            return await self._twin_api.perform(verb, arguments)
-        if kind == "buddy":
-            return await self._twins.buddies.perform(verb, arguments)
-        if operation == "fleet.status":
-            return await self._fleet.status()
-        if operation == "fleet.archive_estate":
-            return await self._fleet.archive_estate(
-                arguments.get("filter"), confirm=arguments.get("confirm") is True, timeout=STATUS_SECONDS
+    def __init__(self, *features: object) -> None:
+        self._rows = [
+            (
+                re.compile(re.sub(r"\\?\{(\w+)\\?\}", r"(?P<\1>.+)", re.escape(one.agents))),
+                one,
+                awaitable(one.function, feature),
             )
-        if kind == "eggs":
-            return await self._eggs.perform(verb, arguments)
-        if kind == "neighborhood":
-            return await self._neighborhood.perform(verb, arguments)
-        raise NotFoundError(f'There is no operation "{operation[:40]}".')
+            for feature in features
+            for one in agent_operations_of(type(feature))
+        ]
 
-    async def _ask_twin(self, selector: str, text: str) -> dict[str, Any]:
-        """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
-        tenant = await self._tenants.twin(selector)
-        asked = Envelope(new_id(), self._tenants.host.id, tenant.id, HELP, {"user_input": text})
-        turn = self._dispatcher.submit(asked, Caller("brainstem"), session="asked by the brainstem")
-        reply = await turn.reply()
-        if reply.verb == ERROR:
-            raise RefusedError(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
-        return {"twin": tenant.title, "response": reply.data.get("response", "")}
+    async def perform(self, tenant: Tenant, operation: str, arguments: Mapping[str, Any]) -> Any:
+        """Returns the operation's result. ``tenant``: the workspace whose agent asks.
+
+        Raises ``ReportableError``: as over HTTP for arguments that do not fit, ``NotFoundError`` for an unknown name.
+        """
+        for name, one, perform in self._rows:
+            if named := name.fullmatch(operation):
+                given = {**arguments, **named.groupdict()}
+                present = {
+                    key: value for key, value in given.items() if value != "" or key not in one.in_path
+                }
+                whose = (tenant,) if one.of_tenant else ()
+                return await perform(*whose, **one.read(present, as_text=False))
+        raise NotFoundError(f'There is no operation "{operation[:40]}".')

@@ -8,6 +8,8 @@ The types of a method say its form: it takes a file with a parameter of the type
 (the body is the file then, and the arguments come in the query), answers with a file by returning a ``Download``, and
 takes a while by returning the ``Turn`` that it began, or a ``ShownTurn`` (its events are told to callers that accept
 them). A ``Caller`` is who asks. A method that is not async may block: it runs in a thread.
+
+With a name ``agents``, structural agents may ask for it, too, by ``utils.host``; ``agent_operation`` is for them alone.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ import msgspec
 
 from envelopes.errors import ReportableError
 from neighborhoods.peer import Peer
+from rappd.dispatch.rights import AGENT, Caller, Right
 from rappd.dispatch.rights import ANYBODY as ANYBODY
 from rappd.dispatch.rights import OWNER as OWNER
-from rappd.dispatch.rights import Caller, Right
 from rappd.dispatch.turns import Turn
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
@@ -107,6 +109,8 @@ class Operation:
     function: Callable[..., Any]
     of_tenant: bool = False
     """True for one of the brainstem and of every twin, which is its first argument: ``/agents``, ``/twins/{twin}/agents``."""
+    agents: str = ""
+    """The name by which agents ask for it; "" when they may not. ``{…}`` in it is an argument."""
 
     @property
     def noun(self) -> str:
@@ -215,24 +219,38 @@ class Operation:
 
 
 def operation(
-    name: str, method: Method, path: str, *, right: Right, of_tenant: bool = False
+    name: str, method: Method, path: str, *, right: Right, of_tenant: bool = False, agents: str = ""
 ) -> Callable[[_Function], _Function]:
     """Makes a method an operation."""
 
     def mark(function: _Function) -> _Function:
-        row = Operation(name, method, path, right, function, of_tenant)
+        row = Operation(name, method, path, right, function, of_tenant, agents)
         function.operation = row  # type: ignore[attr-defined]
         return function
 
     return mark
 
 
+def agent_operation(name: str, *, of_tenant: bool = False) -> Callable[[_Function], _Function]:
+    """Makes a method an operation that agents alone ask for."""
+    return operation(name, "POST", "", right=AGENT, of_tenant=of_tenant, agents=name)
+
+
 def operations_of(feature: type) -> list[Operation]:
     """The operations of a class, with those that it inherits, in the order in which they stand there."""
-    marked = (
-        getattr(value, "operation", None) for cls in reversed(feature.__mro__) for value in vars(cls).values()
-    )
-    return [one for one in marked if isinstance(one, Operation)]
+    return [one for one in _marked(feature) if one.right != AGENT]
+
+
+def agent_operations_of(feature: type) -> list[Operation]:
+    """Those of them that agents may ask for, and those that are for agents alone."""
+    return [one for one in _marked(feature) if one.agents]
+
+
+def _marked(feature: type) -> Iterator[Operation]:
+    for cls in reversed(feature.__mro__):
+        for value in vars(cls).values():
+            if isinstance(one := getattr(value, "operation", None), Operation):
+                yield one
 
 
 class OperationTable:
@@ -240,7 +258,7 @@ class OperationTable:
 
     def __init__(self, *features: object) -> None:
         self._rows = {
-            one.name: (one, _awaitable(one.function, feature))
+            one.name: (one, awaitable(one.function, feature))
             for feature in features
             for one in operations_of(type(feature))
         }
@@ -249,7 +267,8 @@ class OperationTable:
         return iter(self._rows.values())
 
 
-def _awaitable(function: Callable[..., Any], feature: object) -> Callable[..., Any]:
+def awaitable(function: Callable[..., Any], feature: object) -> Callable[..., Any]:
+    """A method of a feature, bound; one that may block runs in a thread."""
     if inspect.iscoroutinefunction(function):
         return partial(function, feature)
     return partial(asyncio.to_thread, function, feature)

@@ -9,9 +9,9 @@ from agents.contract.agent_contract import Description, is_molt_of
 from agents.contract.may_run import YOURS
 from agents.storage.safe_fs import in_file_pool
 from agents.storage.text_file import shown_python
-from rappd.errors import ConflictError, NotFoundError, UsageProblemError
+from rappd.errors import ConflictError, NotFoundError
 from rappd.tenants.agent_editor import AgentEditor, why_read_only
-from rappd.tenants.agent_summary import example_for, failure_text, listing, ready_text
+from rappd.tenants.agent_summary import example_for, failure_text, ready_text
 from rappd.tenants.staged_agent import checked, clear_disk_errors
 from rappd.tenants.tenant_context import TenantContext
 from twins.eggs.readers.member_paths import decides, is_workflow
@@ -32,36 +32,6 @@ class AgentAdmin:
         self._refused = RefusedFiles(tenant.workspace, tenant.trust.quarantine)
         self._lock = asyncio.Lock()
         self.editor = AgentEditor(tenant, self._lock, self._report)
-
-    async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
-        """A named operation for ``utils.host``: agents.list|source|write|remove|generations|restore."""
-        text = {key: value for key, value in arguments.items() if isinstance(value, str)}
-        name = text.get("filename", "")
-        match operation:
-            case "agents.list":
-                return {"agents": listing(self._tenant.registry)}
-            case "agents.source":
-                return await self.source(name or text.get("name", ""))
-            case "agents.write":
-                return await self.write(
-                    name,
-                    text.get("source", "").encode(),
-                    reason=text.get("reason", ""),
-                    molt=bool(arguments.get("molt")),
-                    replace=bool(arguments.get("molt") or arguments.get("replace")),
-                )
-            case "agents.remove":
-                return await self.remove(name)
-            case "agents.generations":
-                return {"generations": await self.editor.generations(name)}
-            case "agents.restore":
-                number = arguments.get("generation")
-                if not isinstance(number, int):
-                    raise UsageProblemError(
-                        "Which generation? A number is needed.", do="Ask for the generations first."
-                    )
-                return await self.restore(name, number)
-        raise NotFoundError(f'There is no operation "{operation[:40]}".')
 
     async def write(
         self,

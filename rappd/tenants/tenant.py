@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -44,7 +44,7 @@ from rappd.tenants.tenant_config import (
     pool_config,
     trusted_plan,
 )
-from rappd.tenants.tenant_context import PeerGateway, Perform, TenantContext
+from rappd.tenants.tenant_context import PeerGateway, TenantContext
 from rappd.tenants.tenant_endpoints import agent_endpoints, whole_endpoint
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from twins.cartridges.buddy_store import is_buddy
@@ -74,8 +74,8 @@ class TenantServices:
     trust: Trust
     models: ModelChoices
     notices: Notices = field(default_factory=Notices)
-    perform: Perform | None = None
-    """Structural operations beside those of agents."""
+    perform: Callable[[Tenant, str, dict[str, Any]], Awaitable[Any]]
+    """Structural operations, of an agent of that tenant."""
     peers: PeerGateway | None = None
     """The way to other machines; None where there is none."""
 
@@ -237,9 +237,7 @@ class Tenant:
 
     async def perform(self, operation: str, arguments: dict[str, Any]) -> Any:
         """A structural operation that an approved agent asked for in an operator's turn: ``agents.…`` on this workspace, all others on the daemon."""
-        if operation.startswith("agents.") or self._shared.perform is None:
-            return await self.admin.perform(operation, arguments)
-        return await self._shared.perform(operation, arguments)
+        return await self._shared.perform(self, operation, arguments)
 
     def is_of_buddies(self, agent: Agent) -> bool:
         """True for the shipped agent of buddies in a buddy's workspace."""

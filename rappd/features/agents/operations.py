@@ -11,7 +11,15 @@ from agents.contract.scaffold import scaffold
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.rights import Caller
-from rappd.features.operation import ANYBODY, OWNER, Download, MissingArgumentError, Text, operation
+from rappd.features.operation import (
+    ANYBODY,
+    OWNER,
+    Download,
+    MissingArgumentError,
+    Text,
+    agent_operation,
+    operation,
+)
 from rappd.tenants.agent_summary import listing
 from rappd.tenants.tenant import Tenant, reference_to
 
@@ -47,6 +55,36 @@ class AgentOperations:
         """Quarantined code of agents, services and senses, and a quarantined `.env`: `path`, `why`, `origin`, `at`, `sha256`."""
         return {"held": await tenant.admin.held()}
 
+    @agent_operation("agents.list", of_tenant=True)
+    async def agents_list(self, tenant: Tenant) -> dict[str, Any]:
+        """Agents, one row each, as agents are told of them."""
+        return {"agents": listing(tenant.registry)}
+
+    @agent_operation("agents.source", of_tenant=True)
+    async def source_for_agents(self, tenant: Tenant, filename: str = "", name: str = "") -> dict[str, Any]:
+        """An agent file's text, by its file or an agent's ``name``; no values of a quarantined `.env`."""
+        return await tenant.admin.source(filename or name)
+
+    @agent_operation("agents.write", of_tenant=True)
+    async def write(
+        self,
+        tenant: Tenant,
+        filename: str = "",
+        source: str = "",
+        reason: str = "",
+        molt: bool = False,
+        replace: bool = False,
+    ) -> dict[str, Any]:
+        """Writes an agent file that loads; another one of that name is replaced with ``molt`` or ``replace`` alone."""
+        return await tenant.admin.write(
+            filename, source.encode(), reason=reason, molt=molt, replace=molt or replace
+        )
+
+    @agent_operation("agents.restore", of_tenant=True)
+    async def restore(self, tenant: Tenant, filename: str, generation: int) -> dict[str, Any]:
+        """Puts an earlier version back in service."""
+        return await tenant.admin.restore(filename, generation)
+
     @operation("agents.source", "GET", "/agents/source/{filename:.+}", right=OWNER, of_tenant=True)
     async def source(self, tenant: Tenant, filename: str) -> dict[str, Any]:
         """An agent file's text; `fault` what is wrong with it, `read_only` why it cannot be edited."""
@@ -67,7 +105,14 @@ class AgentOperations:
         name = Path(source["file"].rsplit("/", 1)[-1])
         return Download(name, source["source"].encode(), "text/x-python; charset=utf-8")
 
-    @operation("agents.generations", "GET", "/agents/generations/{filename:.+}", right=OWNER, of_tenant=True)
+    @operation(
+        "agents.generations",
+        "GET",
+        "/agents/generations/{filename:.+}",
+        right=OWNER,
+        of_tenant=True,
+        agents="agents.generations",
+    )
     async def generations(
         self, tenant: Tenant, filename: str, generation: int | None = None
     ) -> dict[str, Any]:
@@ -139,7 +184,14 @@ class AgentOperations:
         """Runs one agent with given arguments, as a recorded call."""
         return await tenant.run_agent(agent, args or {})
 
-    @operation("agents.remove", "DELETE", "/agents/{filename:.+}", right=OWNER, of_tenant=True)
+    @operation(
+        "agents.remove",
+        "DELETE",
+        "/agents/{filename:.+}",
+        right=OWNER,
+        of_tenant=True,
+        agents="agents.remove",
+    )
     async def remove(self, tenant: Tenant, filename: str) -> dict[str, Any]:
         """Takes an agent file out of service; the answer's `undo` brings it back."""
         return await tenant.admin.remove(filename)

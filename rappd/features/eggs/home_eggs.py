@@ -173,7 +173,7 @@ class HomeEggs:
         found = self.importer.receipts.find(receipt)
         return Path(found.workspace).name if found.destination == Destination.TWIN.value else ""
 
-    @operation("eggs.hatchings", "GET", "/eggs/hatchings", right=OWNER)
+    @operation("eggs.hatchings", "GET", "/eggs/hatchings", right=OWNER, agents="eggs.receipts")
     def receipts(self) -> dict[str, Any]:
         """Every hatching that has a receipt, the latest first."""
         return {"hatchings": [receipt.summary() for receipt in self.importer.receipts.listing()]}

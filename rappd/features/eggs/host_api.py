@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from envelopes.errors import ReportableError
-from rappd.errors import NotFoundError
 from rappd.features.eggs.download import fetch_egg
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import PackRequest
 from rappd.features.eggs.waiting import whole_path
+from rappd.features.operation import agent_operation
 from rappd.tenants.tenants import Tenants
 
 
@@ -23,51 +24,59 @@ class EggHostApi:
     def __init__(self, eggs: EggOperations, tenants: Tenants) -> None:
         self._eggs, self._home_eggs, self._tenants = eggs, eggs.home_eggs, tenants
 
-    async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Returns the result of ``eggs.<verb>``. Raises ``NotFoundError`` for an unknown one."""
-        text = {key: value for key, value in given.items() if isinstance(value, str)}
-        match verb:
-            case "pack":
-                return await self._eggs.pack_order(
-                    PackRequest(
-                        twin=text.get("twin", ""),
-                        form=text.get("form", ""),
-                        item=text.get("item", ""),
-                        into=text.get("into", ""),
-                        exclude_memory=given.get("exclude_memory") is True,
-                    )
-                )
-            case "receipts":
-                return await asyncio.to_thread(self._home_eggs.receipts)
-            case "rollback":
-                return await self._rollback_once_answered(text.get("receipt", ""))
-            case "inspect" | "plan" | "hatch":
-                return await self._with_egg(verb, text, given.get("overwrite"))
-        raise NotFoundError(f'There is no operation "eggs.{verb[:40]}".')
+    @agent_operation("eggs.pack")
+    async def pack(
+        self, twin: str = "", form: str = "", item: str = "", into: str = "", exclude_memory: bool = False
+    ) -> dict[str, Any]:
+        """Packs a twin, the brainstem, or one thing out of either."""
+        order = PackRequest(twin=twin, form=form, item=item, into=into, exclude_memory=exclude_memory)
+        return await self._eggs.pack_order(order)
 
-    async def _with_egg(self, verb: str, text: Mapping[str, str], overwrite: Any) -> dict[str, Any]:
-        expected = text.get("expect_sha256", "")
-        url = text.get("url", "")
-        chosen = [one for one in overwrite if isinstance(one, str)] if isinstance(overwrite, list) else []
-        if url:
-            path = await fetch_egg(url, self._home_eggs.waiting, expect_sha256=expected)
-        else:
-            path = whole_path(text.get("path", ""))
-        try:
-            if verb == "inspect":
-                return await asyncio.to_thread(self._home_eggs.inspect, path)
-            if verb == "plan":
-                return await self._eggs.plan_egg(path, chosen, expect_sha256=expected)
+    @agent_operation("eggs.inspect")
+    async def inspect(self, path: str = "", url: str = "", expect_sha256: str = "") -> dict[str, Any]:
+        """Describes an egg."""
+        async with self._egg(path, url, expect_sha256) as egg:
+            return await asyncio.to_thread(self._home_eggs.inspect, egg)
+
+    @agent_operation("eggs.plan")
+    async def plan(
+        self, path: str = "", url: str = "", expect_sha256: str = "", overwrite: list[str] | None = None
+    ) -> dict[str, Any]:
+        """Plans the hatching of an egg."""
+        async with self._egg(path, url, expect_sha256) as egg:
+            return await self._eggs.plan_egg(egg, overwrite or [], expect_sha256=expect_sha256)
+
+    @agent_operation("eggs.hatch")
+    async def hatch(
+        self,
+        path: str = "",
+        url: str = "",
+        expect_sha256: str = "",
+        overwrite: list[str] | None = None,
+        approved: str = "",
+        source: str = "",
+    ) -> dict[str, Any]:
+        """Hatches an egg."""
+        async with self._egg(path, url, expect_sha256) as egg:
             return await self._hatch_once_answered(
-                path,
-                overwrite=chosen,
-                approved=text.get("approved", ""),
-                source=text.get("source") or url or path.name,
-                expect_sha256=expected,
+                egg,
+                overwrite=overwrite or [],
+                approved=approved,
+                source=source or url or egg.name,
+                expect_sha256=expect_sha256,
             )
+
+    @contextlib.asynccontextmanager
+    async def _egg(self, path: str, url: str, expect_sha256: str) -> AsyncIterator[Path]:
+        """The egg at a path, or of a web address; what was fetched for nothing is let go."""
+        if not url:
+            yield whole_path(path)
+            return
+        fetched = await fetch_egg(url, self._home_eggs.waiting, expect_sha256=expect_sha256)
+        try:
+            yield fetched
         except ReportableError:
-            if url:
-                await asyncio.to_thread(self._home_eggs.waiting.let_go, path)
+            await asyncio.to_thread(self._home_eggs.waiting.let_go, fetched)
             raise
 
     async def _hatch_once_answered(self, path: Path, *, expect_sha256: str, **how: Any) -> dict[str, Any]:
@@ -89,7 +98,9 @@ class EggHostApi:
             "message": f"{name} hatches as soon as it has answered. Then: rappd egg hatchings",
         }
 
-    async def _rollback_once_answered(self, receipt: str) -> dict[str, Any]:
+    @agent_operation("eggs.rollback")
+    async def rollback(self, receipt: str = "") -> dict[str, Any]:
+        """Takes a hatching back."""
         key = await asyncio.to_thread(self._home_eggs.key_of_hatching, receipt)
         if not key or not self._tenants.is_answering(key):
             return await self._eggs.rollback(receipt)

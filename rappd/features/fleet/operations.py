@@ -19,7 +19,7 @@ from neighborhoods.errors import BadMemberStreamError
 from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from rappd.errors import UsageProblemError
-from rappd.features.operation import OWNER, operation
+from rappd.features.operation import OWNER, agent_operation, operation
 from rappd.version import __version__
 from twins.errors import BadFilterError
 from twins.lifecycle.selection import Selection
@@ -87,7 +87,7 @@ class FleetOperations:
         self._is_running = is_running
         self._snapshots = SnapshotFolder(home)
 
-    @operation("fleet.status", "GET", "/fleet", right=OWNER)
+    @operation("fleet.status", "GET", "/fleet", right=OWNER, agents="fleet.status")
     async def status(self, timeout: float = STATUS_SECONDS) -> dict[str, Any]:  # noqa: ASYNC109 - each machine's own
         """Every machine of the roster, asked now, this one first; `?timeout=` seconds for each."""
         seconds = _checked(timeout)
@@ -140,6 +140,13 @@ class FleetOperations:
             "mode": "execute" if confirm else "dry-run",
             "per_peer": rows,
         }
+
+    @agent_operation("fleet.archive_estate")
+    async def archive_estate_for_agents(
+        self, filter: dict[str, Any] | None = None, confirm: bool = False
+    ) -> dict[str, Any]:
+        """``archive_estate`` in the time that an agent's call may take."""
+        return await self.archive_estate(filter, confirm=confirm, timeout=STATUS_SECONDS)
 
     async def _own_row(self) -> dict[str, Any]:
         from rappd.features.fleet.status import status_row

@@ -34,7 +34,7 @@ class NeighborhoodOperations:
         self._places, self._machines, self._peers = places, machines, peers
         self._to_the_end, self._publishable = to_the_end, publishable
 
-    @operation("neighborhoods.list", "GET", "/neighborhoods", right=OWNER)
+    @operation("neighborhoods.list", "GET", "/neighborhoods", right=OWNER, agents="neighborhood.places")
     async def listing(self) -> dict[str, Any]:
         """Lists the neighborhoods that lie here, joined or not."""
         return await asyncio.to_thread(self._places.listing)

@@ -7,7 +7,7 @@ end becomes a notice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,14 @@ from neighborhoods.snapshot.errors import NoSuchSnapshotError
 from neighborhoods.snapshot.plan import writes_elsewhere
 from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 from rappd.dispatch.turns import Turn
-from rappd.errors import NotFoundError
+from rappd.features.operation import agent_operation
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.work import ended_line
 
 WAIT_SECONDS = 15.0
 """Half of what an agent's call may take by default."""
+
+Options = dict[str, Any] | None
 
 
 class NeighborhoodHostApi:
@@ -31,45 +33,22 @@ class NeighborhoodHostApi:
     ``confirm`` is true: what is approved is the digest of the plan that was shown.
     """
 
-    def __init__(
-        self,
-        snapshots: SnapshotOperations,
-        schedule: Callable[[], dict[str, Any]],
-        places: Callable[[], dict[str, Any]],
-        signer_name: Callable[[str], str],
-    ) -> None:
-        """``schedule`` gives the schedule of snapshots as screens show it, ``places`` the neighborhoods that lie here."""
-        self._snapshots, self._schedule, self._places = snapshots, schedule, places
-        self._signer_name = signer_name
+    def __init__(self, snapshots: SnapshotOperations, signer_name: Callable[[str], str]) -> None:
+        self._snapshots, self._signer_name = snapshots, signer_name
         self._shown: dict[tuple[str, str], str] = {}
         """Digests of the plans that were shown, by snapshot and options."""
 
-    async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A verb by its name."""
-        options = given.get("options")
-        chosen = dict(options) if isinstance(options, dict) else {}
-        text = {key: value for key, value in given.items() if isinstance(value, str)}
-        match verb:
-            case "snapshot":
-                return await self._so_far(await self._snapshots.take(text.get("name", ""), chosen))
-            case "status":
-                return await self._snapshots.work()
-            case "places":
-                return await asyncio.to_thread(self._places)
-            case "schedule":
-                return self._schedule()
-            case "snapshots":
-                return {"snapshots": (await self._snapshots.listing())["snapshots"]}
-            case "inspect":
-                path = await self._path(text.get("egg", ""))
-                known = {record.path: record for record in self._snapshots.folder.listing()}
-                return await asyncio.to_thread(_snapshot_view, path, known.get(str(path)), self._signer_name)
-            case "plan":
-                return await self._plan(await self._path(text.get("egg", "")), chosen)
-            case "hatch":
-                path = await self._path(text.get("egg", ""))
-                return await self._hatch(path, chosen, text.get("approved", ""), given.get("confirm") is True)
-        raise NotFoundError(f'There is no operation "neighborhood.{verb[:40]}".')
+    @agent_operation("neighborhood.snapshot")
+    async def snapshot(self, name: str = "", options: Options = None) -> dict[str, Any]:
+        """Takes a snapshot of all machines."""
+        return await self._so_far(await self._snapshots.take(name, options or {}))
+
+    @agent_operation("neighborhood.inspect")
+    async def inspect(self, egg: str = "") -> dict[str, Any]:
+        """Describes a snapshot, the newest without a name or path."""
+        path = await self._path(egg)
+        known = {record.path: record for record in self._snapshots.folder.listing()}
+        return await asyncio.to_thread(_snapshot_view, path, known.get(str(path)), self._signer_name)
 
     async def _path(self, egg: str) -> Path:
         """The snapshot of that name or path; the newest without one."""
@@ -81,14 +60,20 @@ class NeighborhoodHostApi:
                 return Path(record.path)
         raise NoSuchSnapshotError("There is no snapshot yet.", do="rappd neighborhood snapshot")
 
-    async def _plan(self, path: Path, options: dict[str, Any]) -> dict[str, Any]:
-        found = await self._snapshots.plan(str(path), options)
+    @agent_operation("neighborhood.plan")
+    async def plan(self, egg: str = "", options: Options = None) -> dict[str, Any]:
+        """Plans the restore of a snapshot."""
+        path = await self._path(egg)
+        found = await self._snapshots.plan(str(path), options or {})
         self._shown[_key(path, found["plan"])] = found["plan"]["digest"]
         return found
 
-    async def _hatch(
-        self, path: Path, options: dict[str, Any], approved: str, confirm: bool
+    @agent_operation("neighborhood.hatch")
+    async def hatch(
+        self, egg: str = "", options: Options = None, approved: str = "", confirm: bool = False
     ) -> dict[str, Any]:
+        """Restores a snapshot."""
+        path, options = await self._path(egg), options or {}
         planned = (await self._snapshots.plan(str(path), options))["plan"]
         key = _key(path, planned)
         if not approved and writes_elsewhere(planned):

@@ -97,14 +97,16 @@ class SnapshotOperations:
         """The machines: paired ones, found ones, and those that `peers.json` names. Asks none."""
         return {"members": [member.as_json() for member in (await self.roster()).roster]}
 
-    @operation("snapshots.list", "GET", "/neighborhood/snapshots", right=OWNER)
+    @operation(
+        "snapshots.list", "GET", "/neighborhood/snapshots", right=OWNER, agents="neighborhood.snapshots"
+    )
     async def listing(self) -> dict[str, Any]:
         """Every snapshot that was taken here, the newest first, and their `schedule`."""
         records = await asyncio.to_thread(self.folder.listing)
         rows = await asyncio.to_thread(lambda: [record.as_json() for record in records])
         return {"snapshots": rows, **self._schedule()}
 
-    @operation("snapshots.work", "GET", "/neighborhood/work", right=OWNER)
+    @operation("snapshots.work", "GET", "/neighborhood/work", right=OWNER, agents="neighborhood.status")
     async def work(self) -> dict[str, Any]:
         """The snapshot, drill or restore that is under way, and how far it is; else null."""
         return {"work": self.under_way()}

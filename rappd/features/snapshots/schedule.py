@@ -55,7 +55,7 @@ class SnapshotSchedule:
         """The schedule, its next moment and its last outcome."""
         return {"schedule": schedule_view(self._timers.rows, now=None if self._timers.runs else time.time())}
 
-    @operation("schedule.show", "GET", "/neighborhood/schedule", right=OWNER)
+    @operation("schedule.show", "GET", "/neighborhood/schedule", right=OWNER, agents="neighborhood.schedule")
     async def present(self) -> dict[str, Any]:
         """The schedule of snapshots: its rule, next moment and last outcome; null when there is none."""
         return self.show()

@@ -34,8 +34,6 @@ MAX_TEXT = 4_000
 _LIVELY_SECONDS = 3_600
 _QUIET_SECONDS = 24 * 3_600
 
-Given = Mapping[str, Any]
-
 
 class BuddyOperations:
     """The buddies of a home. Every verb answers a JSON object and raises ``ReportableError``.
@@ -63,7 +61,7 @@ class BuddyOperations:
         """
         return await asyncio.to_thread(self._status, twin)
 
-    @operation("buddies.act", "POST", "/twins/{twin}/buddy", right=OWNER)
+    @operation("buddies.act", "POST", "/twins/{twin}/buddy", right=OWNER, agents="buddy.{action}")
     async def act(self, twin: str, action: Text, text: str = "", kind: str = "") -> dict[str, Any]:
         """Does an `action`: feed, pet, explore, post, comment, heartbeat, remember, recall, status; `text` and `kind` for those that take them.
 
@@ -77,13 +75,6 @@ class BuddyOperations:
         if action == Action.STATUS:
             return await self.status(twin)
         return await asyncio.to_thread(self._act, twin, Action(action), text, kind)
-
-    async def perform(self, action: str, given: Given) -> dict[str, Any]:
-        """An action by its name, for agents: ``buddy.<action>`` of ``utils.host``."""
-        text = {key: value for key, value in given.items() if isinstance(value, str)}
-        return await self.act(
-            text.get("twin", ""), action, text=text.get("text", ""), kind=text.get("kind", "")
-        )
 
     async def hear(self, key: str, text: str) -> None:
         """Keeps in mind what a person said to the twin ``key``; for all who are no buddies, nothing."""

@@ -56,7 +56,9 @@ class CheckpointOperations:
             conversations=partial(RecordedConversations, home.database),
         )
 
-    @operation("checkpoints.make", "POST", "/twins/{twin}/checkpoints", right=OWNER)
+    @operation(
+        "checkpoints.make", "POST", "/twins/{twin}/checkpoints", right=OWNER, agents="twins.checkpoint"
+    )
     async def make(self, twin: str, note: str = "") -> dict[str, Any]:
         """Keeps a twin as it is now, with all that was said; a `note` may be given. It may be running meanwhile."""
         found = await self._twin(twin)
@@ -67,7 +69,9 @@ class CheckpointOperations:
             "message": f"{found.name} can be brought back to this.",
         }
 
-    @operation("checkpoints.list", "GET", "/twins/{twin}/checkpoints", right=OWNER)
+    @operation(
+        "checkpoints.list", "GET", "/twins/{twin}/checkpoints", right=OWNER, agents="twins.checkpoints"
+    )
     async def listing(self, twin: str) -> dict[str, Any]:
         """Moments that a twin can be brought back to, oldest first."""
         found = await self._twin(twin)

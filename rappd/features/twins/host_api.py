@@ -1,4 +1,4 @@
-"""The twin operations that agents call: ``twins.<verb>`` of ``utils.host``.
+"""Operations on twins that are agents' own: ``twins.…`` of ``utils.host``.
 
 The caller may be the very twin that is concerned: what would end its workers waits until it has answered.
 """
@@ -6,24 +6,26 @@ The caller may be the very twin that is concerned: what would end its workers wa
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from rappd.errors import NotFoundError, UsageProblemError
+from envelopes.envelope import ERROR, HELP, Envelope, new_id
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
+from rappd.errors import RefusedError
+from rappd.features.operation import Text, agent_operation
 from rappd.features.twins.checkpoints import CheckpointOperations
-from rappd.features.twins.operations import TwinOperations, number
+from rappd.features.twins.operations import TwinOperations
 from rappd.features.twins.queries import who_is
-from rappd.features.twins.supervisor import TwinSupervisor
+from rappd.tenants.tenants import Tenants
 from twins.lifecycle.lookup import find_active
 from twins.lifecycle.selection import Selection
 from twins.workspace.identity_file import proper_name
 from twins.workspace.twin import Twin
-from twins.workspace.workspace import TwinLayout
 
 
 class TwinHostApi:
-    """Verbs on one home's twins by their names. Answers are JSON objects; raises ``ReportableError``.
+    """Operations on one home's twins that agents ask for in a way of their own. Answers are JSON objects; raises ``ReportableError``.
 
     Work that waits until a twin has answered its active requests is named under ``put_off``, as
     ``[{hash, name, kind}]``.
@@ -31,116 +33,108 @@ class TwinHostApi:
 
     def __init__(
         self,
-        places: TwinLayout,
-        verbs: TwinOperations,
+        dispatcher: Dispatcher,
+        tenants: Tenants,
+        twins: TwinOperations,
         checkpoints: CheckpointOperations,
-        living: TwinSupervisor,
     ) -> None:
-        self._places = places
-        self._verbs = verbs
+        self._dispatcher, self._tenants = dispatcher, tenants
+        self._twins = twins
         self._checkpoints = checkpoints
-        self._living = living
 
-    async def perform(self, verb: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """A verb by its name."""
-        text = {key: value for key, value in given.items() if isinstance(value, str)}
-        selector, confirm = text.get("twin", ""), given.get("confirm") is True
-        reason, verbs = text.get("reason", ""), self._verbs
-        match verb:
-            case "list":
-                return await verbs.listing()
-            case "archived":
-                return {"archived": await verbs.lifecycle.list_archived()}
-            case "purged":
-                return {"purged": await verbs.lifecycle.list_purged()}
-            case "lineage":
-                return await verbs.lineage(selector)
-            case "new":
-                kind, soul = text.get("kind", ""), text.get("text", "")
-                return await verbs.new(_said(text, "name"), kind=kind, soul=soul)
-            case "archive":
-                matching = given.get("filter")
-                return await self._archive(selector, matching, confirm=confirm, reason=reason)
-        selector = _said(text, "twin")
-        match verb:
-            case "show":
-                return await verbs.show(selector)
-            case "rename":
-                return await verbs.rename(selector, _said(text, "name"))
-            case "fork":
-                return await self._fork(selector, text.get("name", ""))
-            case "boot":
-                return await verbs.boot(selector)
-            case "stop":
-                return await self._stop(selector)
-            case "soul":
-                return await verbs.soul(selector)
-            case "edit_soul":
-                return await verbs.edit_soul(selector, _said(text, "text"), reason=reason)
-            case "restore_soul":
-                return await verbs.restore_soul(selector, number(given, "number"))
-            case "checkpoint":
-                return await self._checkpoints.make(selector, note=text.get("note", ""))
-            case "checkpoints":
-                return await self._checkpoints.listing(selector)
-            case "rollback":
-                return await self._roll_back(selector, text.get("checkpoint", ""), confirm=confirm)
-            case "unarchive":
-                return await verbs.unarchive(selector)
-            case "purge":
-                return await verbs.purge(selector, confirm=confirm, reason=reason)
-        raise NotFoundError(f'There is no operation "twins.{verb[:40]}".')
+    @agent_operation("twins.archived")
+    async def archived(self) -> dict[str, Any]:
+        """Lists those that were set aside."""
+        return await self._twins.listed("archived")
 
-    async def _stop(self, selector: str) -> dict[str, Any]:
-        twin = await self._twin(selector)
-        when = "" if await self._living.let_sleep(twin.key) else " as soon as it has answered"
-        return {**who_is(twin), "message": f"{twin.name} is stopped{when}."}
+    @agent_operation("twins.purged")
+    async def purged(self) -> dict[str, Any]:
+        """Lists those that were deleted."""
+        return await self._twins.listed("purged")
 
-    async def _fork(self, selector: str, name: str) -> dict[str, Any]:
-        twin = await self._twin(selector)
-        if not self._living.is_answering(twin.key):
-            return await self._verbs.fork(twin.key, name)
+    @agent_operation("twins.new")
+    async def new(self, name: Text, kind: str = "", text: str = "") -> dict[str, Any]:
+        """Mints a twin; ``text`` is its soul."""
+        return await self._twins.new(name, kind=kind, soul=text)
+
+    @agent_operation("twins.edit_soul")
+    async def edit_soul(self, twin: Text, text: Text, reason: str = "") -> dict[str, Any]:
+        """Puts the soul ``text`` in force; the one before is kept."""
+        return await self._twins.edit_soul(twin, text, reason=reason)
+
+    @agent_operation("twins.chat")
+    async def chat(self, twin: Text, text: str = "") -> dict[str, Any]:
+        """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
+        tenant = await self._tenants.twin(twin)
+        asked = Envelope(new_id(), self._tenants.host.id, tenant.id, HELP, {"user_input": text})
+        turn = self._dispatcher.submit(asked, Caller("brainstem"), session="asked by the brainstem")
+        reply = await turn.reply()
+        if reply.verb == ERROR:
+            raise RefusedError(str(reply.data.get("msg", "")), do=str(reply.data.get("do", "")))
+        return {"twin": tenant.title, "response": reply.data.get("response", "")}
+
+    @agent_operation("twins.stop")
+    async def stop(self, twin: Text) -> dict[str, Any]:
+        """Stops it, once it has answered."""
+        found = await self._twin(twin)
+        when = "" if await self._tenants.let_sleep(found.key) else " as soon as it has answered"
+        return {**who_is(found), "message": f"{found.name} is stopped{when}."}
+
+    @agent_operation("twins.fork")
+    async def fork(self, twin: Text, name: str = "") -> dict[str, Any]:
+        """A new twin that begins as its copy."""
+        found = await self._twin(twin)
+        if not self._tenants.is_answering(found.key):
+            return await self._twins.fork(found.key, name)
         name = name and proper_name(name)
-        work = partial(self._verbs.fork, twin.key, name)
-        self._living.once_answered(twin.key, f"the fork {name}".rstrip(), work)
-        called = f"{name}, a fork of {twin.name}, is" if name else f"A fork of {twin.name} is"
-        return _put_off(twin, f"{called} made as soon as {twin.name} has answered.")
+        work = partial(self._twins.fork, found.key, name)
+        self._tenants.once_answered(found.key, f"the fork {name}".rstrip(), work)
+        called = f"{name}, a fork of {found.name}, is" if name else f"A fork of {found.name} is"
+        return _put_off(found, f"{called} made as soon as {found.name} has answered.")
 
-    async def _roll_back(self, selector: str, checkpoint: str, *, confirm: bool) -> dict[str, Any]:
-        twin = await self._twin(selector)
-        work = partial(self._checkpoints.rollback, twin.key, checkpoint=checkpoint, confirm=confirm)
-        if not confirm or not self._living.is_answering(twin.key):
+    @agent_operation("twins.rollback")
+    async def roll_back(self, twin: Text, checkpoint: str = "", confirm: bool = False) -> dict[str, Any]:
+        """Brings a twin back to a checkpoint; only says what would change, unless ``confirm``."""
+        found = await self._twin(twin)
+        work = partial(self._checkpoints.rollback, found.key, checkpoint=checkpoint, confirm=confirm)
+        if not confirm or not self._tenants.is_answering(found.key):
             return await work()
-        looked = await self._checkpoints.rollback(twin.key, checkpoint=checkpoint)  # that there is such a one
+        looked = await self._checkpoints.rollback(
+            found.key, checkpoint=checkpoint
+        )  # that there is such a one
         at = looked["checkpoint"]["at"]
-        self._living.once_answered(twin.key, f"the way back to {at}", work)
-        return _put_off(twin, f"{twin.name} is as it was at {at} as soon as it has answered.")
+        self._tenants.once_answered(found.key, f"the way back to {at}", work)
+        return _put_off(found, f"{found.name} is as it was at {at} as soon as it has answered.")
 
     async def archive_matching(
         self, selection: Selection, *, confirm: bool, reason: str = "", by: str = "operator"
     ) -> dict[str, Any]:
         """Archives all that a selection means; those that are answering, afterwards. A dry run unless confirmed."""
-        found = await self._verbs.lifecycle.archive_matching(
-            selection, confirm=confirm, reason=reason, by=by, put_off=self._living.is_answering
+        found = await self._twins.lifecycle.archive_matching(
+            selection, confirm=confirm, reason=reason, by=by, put_off=self._tenants.is_answering
         )
         return self._archived_later(found, reason, by)
 
-    async def _archive(
-        self, selector: str, matching: object, *, confirm: bool, reason: str
+    @agent_operation("twins.archive")
+    async def archive(
+        self,
+        twin: str = "",
+        filter: dict[str, Any] | None = None,
+        confirm: bool = False,
+        reason: str = "",
     ) -> dict[str, Any]:
-        if not selector:
-            return await self.archive_matching(
-                Selection.from_filter(matching), confirm=confirm, reason=reason
-            )
-        answering = self._living.is_answering
-        found = await self._verbs.lifecycle.archive(selector, reason=reason, put_off=answering)
+        """Sets one aside, or all that a ``filter`` means."""
+        if not twin:
+            return await self.archive_matching(Selection.from_filter(filter), confirm=confirm, reason=reason)
+        answering = self._tenants.is_answering
+        found = await self._twins.lifecycle.archive(twin, reason=reason, put_off=answering)
         return self._archived_later(found, reason, "operator")
 
     def _archived_later(self, found: dict[str, Any], reason: str, by: str) -> dict[str, Any]:
         waiting = found.get("put_off", [])
         for twin in waiting:
-            work = partial(self._verbs.lifecycle.archive, twin["hash"], reason=reason, by=by)
-            self._living.once_answered(twin["hash"], "the archiving", work)
+            work = partial(self._twins.lifecycle.archive, twin["hash"], reason=reason, by=by)
+            self._tenants.once_answered(twin["hash"], "the archiving", work)
         if not waiting:
             return found
         named = " and ".join(twin["name"] for twin in waiting)
@@ -148,14 +142,8 @@ class TwinHostApi:
         return {**found, "message": f"{named} {told} answered."}
 
     async def _twin(self, selector: str) -> Twin:
-        return await asyncio.to_thread(find_active, self._places, selector)
+        return await asyncio.to_thread(find_active, self._tenants.layout, selector)
 
 
 def _put_off(twin: Twin, message: str) -> dict[str, Any]:
     return {"put_off": [{"hash": twin.key, "name": twin.name, "kind": twin.kind}], "message": message}
-
-
-def _said(text: Mapping[str, str], field: str) -> str:
-    if not text.get(field, "").strip():
-        raise UsageProblemError(f"{field} is missing.", do=f"Say the {field}.")
-    return text[field]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal
 
-from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.twins.buddies import BuddyOperations
 from rappd.features.twins.queries import LastTalks, TwinQueries, who_is
@@ -49,7 +48,7 @@ class TwinOperations:
         self.lifecycle = Lifecycle(places, living)
         self.buddies = BuddyOperations(places, last_talks=last_talks, renamed=living.renamed)
 
-    @operation("twins.list", "GET", "/twins", right=OWNER)
+    @operation("twins.list", "GET", "/twins", right=OWNER, agents="twins.list")
     async def listed(self, state: Literal["active", "archived", "purged"] = "active") -> dict[str, Any]:
         """Active twins, each with the `model` of its own where it has one; `?state=archived` or `purged` lists those."""
         if state == "archived":
@@ -63,7 +62,7 @@ class TwinOperations:
         """Active twins: ``{"twins": [row], "unreadable": [{folder, problem}]}``; a buddy's row has ``buddy``."""
         return await asyncio.to_thread(self._reading.listing)
 
-    @operation("twins.show", "GET", "/twins/{twin}", right=OWNER)
+    @operation("twins.show", "GET", "/twins/{twin}", right=OWNER, agents="twins.show")
     async def show(self, twin: str) -> dict[str, Any]:
         """Shows a twin, active or archived, with its soul and files, and the `model` of its own where it has one."""
         return {"twin": await self._with_model(await asyncio.to_thread(self._reading.show, twin))}
@@ -87,7 +86,7 @@ class TwinOperations:
         )
         return {**await self._newcomer(twin), "message": f"{twin.name} is created."}
 
-    @operation("twins.rename", "POST", "/twins/{twin}/rename", right=OWNER)
+    @operation("twins.rename", "POST", "/twins/{twin}/rename", right=OWNER, agents="twins.rename")
     async def rename(self, twin: str, name: str = "") -> dict[str, Any]:
         """Gives it another `name`; identity and folder stay."""
         renamed = await asyncio.to_thread(self._rename, twin, name)
@@ -106,7 +105,7 @@ class TwinOperations:
         text = f"{done.twin.name} is a fork of {original.name}."
         return {**await self._newcomer(done.twin), "files": done.files, "left": left, "message": text}
 
-    @operation("twins.boot", "POST", "/twins/{twin}/boot", right=OWNER)
+    @operation("twins.boot", "POST", "/twins/{twin}/boot", right=OWNER, agents="twins.boot")
     async def boot(self, twin: str) -> dict[str, Any]:
         """Starts it on a port of its own."""
         found = await asyncio.to_thread(find_active, self._places, twin)
@@ -120,7 +119,7 @@ class TwinOperations:
         await self._living.stop(found.key)
         return {**who_is(found), "message": f"{found.name} is stopped."}
 
-    @operation("twins.soul", "GET", "/twins/{twin}/soul", right=OWNER)
+    @operation("twins.soul", "GET", "/twins/{twin}/soul", right=OWNER, agents="twins.soul")
     async def soul(self, twin: str) -> dict[str, Any]:
         """Its soul, and the souls before: `number`, `at`, `reason`, oldest first."""
         return await asyncio.to_thread(self._reading.soul, twin)
@@ -137,14 +136,16 @@ class TwinOperations:
             "message": f"{found.name} {has}.",
         }
 
-    @operation("twins.restore_soul", "POST", "/twins/{twin}/soul/restore", right=OWNER)
+    @operation(
+        "twins.restore_soul", "POST", "/twins/{twin}/soul/restore", right=OWNER, agents="twins.restore_soul"
+    )
     async def restore_soul(self, twin: str, number: int) -> dict[str, Any]:
         """Puts soul `number` of the history in force again."""
         found = await asyncio.to_thread(find_active, self._places, twin)
         await asyncio.to_thread(souls.restore_soul, found.workspace, number)
         return {**who_is(found), "message": f"{found.name} has soul {number} again."}
 
-    @operation("twins.lineage", "GET", "/twins/lineage", right=OWNER)
+    @operation("twins.lineage", "GET", "/twins/lineage", right=OWNER, agents="twins.lineage")
     async def lineage(self, twin: str = "") -> dict[str, Any]:
         """Family trees, as rows in preorder; `?twin=` for one."""
         return {"lineage": await asyncio.to_thread(self._reading.lineage, twin)}
@@ -162,12 +163,12 @@ class TwinOperations:
         """Sets it aside; a `reason` may be given."""
         return await self.lifecycle.archive(twin, reason=reason)
 
-    @operation("twins.unarchive", "POST", "/twins/{twin}/unarchive", right=OWNER)
+    @operation("twins.unarchive", "POST", "/twins/{twin}/unarchive", right=OWNER, agents="twins.unarchive")
     async def unarchive(self, twin: str) -> dict[str, Any]:
         """Brings it back; it stays stopped."""
         return await self.lifecycle.unarchive(twin)
 
-    @operation("twins.purge", "POST", "/twins/{twin}/purge", right=OWNER)
+    @operation("twins.purge", "POST", "/twins/{twin}/purge", right=OWNER, agents="twins.purge")
     async def purge(self, twin: str, confirm: bool = False, reason: str = "") -> dict[str, Any]:
         """Deletes an archived twin; only says which, unless `confirm` is true."""
         return await self.lifecycle.purge(twin, confirm=confirm, reason=reason)
@@ -191,11 +192,3 @@ class TwinOperations:
         if twin.kind == BUDDY:
             BuddyStore(twin.workspace).rename(name=twin.name)
         return twin
-
-
-def number(given: Mapping[str, Any], field: str) -> int:
-    """A whole number that the request must carry. Raises ``UsageProblemError``."""
-    value = given.get(field)
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise UsageProblemError(f"{field} must be a whole number.", do=f"Say which {field}.")
-    return value
