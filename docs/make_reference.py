@@ -29,8 +29,10 @@ from aiohttp import web
 import rappd.http
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
-from rappd.features.features import FOR_PEERS, all_operations
+from rappd.features.features import all_operations
 from rappd.features.operation import Download, Operation
+from rappd.http.federation.operation_routes import FEATURES as OF_PEERS
+from rappd.http.tether_listener import FEATURES as OF_PHONES
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
@@ -308,7 +310,7 @@ def routes() -> str:
             ]
             about = (inspect.getdoc(module) or "").replace("``", "`")
             parts.append(f"{about}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
-    every = [*all_operations(), *all_operations(FOR_PEERS)]
+    every = [*all_operations(), *all_operations(OF_PEERS), *all_operations(OF_PHONES)]
     for noun, found in groupby(every, key=lambda one: one.noun):
         rows = [
             (
@@ -328,10 +330,11 @@ def routes() -> str:
 The loopback listener listens on `127.0.0.1` (port 7071, or the setting `port`). The control socket `rappd.sock`
 in the home folder answers the same paths, to the operator's own account. **Operator**: only the control
 socket, or the page after `rappd open`; others get 403 and the code `not_operator`. A running daemon
-describes the same at `/openapi.json`, with what each operation takes. **Peers with** a capability: paired machines,
-at the listener for other machines ([wire.md](wire.md)). **Agents**: also structural agents that are trusted, in the
-operator's turn, by `utils.host`. Arguments are fields of the body, or for GET and
-DELETE, and where the body is a file, of the query; null counts as left out.
+describes the same at `/openapi.json`, with what each operation takes. **Peers with** a capability: paired
+machines, at the listener for other machines. **Phones with** one: paired phones, at theirs ([wire.md](wire.md)).
+**Agents**: also structural agents that are trusted, in the operator's turn, by `utils.host`. Arguments are fields of
+the body, or for GET and DELETE, and where the body is a file, of the query (of other machines and phones: of headers);
+null counts as left out.
 
 What `/chat` and `/agents` answer for the brainstem, `/twins/{{twin}}/chat` and `/twins/{{twin}}/agents` with
 all that lies below them answer for a twin, by its name or its rappid. A booted twin's own port (7081 to
@@ -367,7 +370,7 @@ With `--json` a command prints one object, keyed by its noun, and errors as one 
 """
 
 
-_RIGHTS = {"owner": "operator", "anybody": "anybody", "peer": "peers with `{}`"}
+_RIGHTS = {"owner": "operator", "anybody": "anybody", "peer": "peers with `{}`", "device": "phones with `{}`"}
 
 
 def _plain(path: str) -> str:

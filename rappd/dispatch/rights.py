@@ -68,9 +68,8 @@ class Right(msgspec.Struct, frozen=True):
             return caller.listener == "tether" and caller.may(self.scope)
         if self.kind == "owner":
             return caller.operator
-        return (
-            self.kind == "anybody" and caller.caps is None
-        )  # no caller is an agent: its worker's callback asks
+        # No caller is an agent: the callback of its worker asks.
+        return self.kind == "anybody" and caller.caps is None
 
 
 ANYBODY = Right("anybody")

@@ -13,7 +13,6 @@ from rappd.features.calls.operations import CallOperations
 from rappd.features.cartridges.operations import CartridgeOperations
 from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.devices.operations import DeviceOperations
-from rappd.features.eggs.from_peers import EggsFromPeers
 from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.features.eggs.host_api import EggHostApi
 from rappd.features.eggs.operations import EggOperations
@@ -36,7 +35,6 @@ from rappd.features.search.operations import SearchOperations
 from rappd.features.sessions.operations import SessionOperations
 from rappd.features.sessions.replays import ReplayOperations
 from rappd.features.settings.operations import SettingOperations
-from rappd.features.snapshots.for_peers import SnapshotsForPeers
 from rappd.features.snapshots.host_api import NeighborhoodHostApi
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.schedule import SnapshotSchedule
@@ -84,7 +82,6 @@ FEATURES: tuple[type, ...] = (
     EggTransferOperations,
     EstateOperations,
 )
-FOR_PEERS: tuple[type, ...] = (EggsFromPeers, SnapshotsForPeers)
 
 
 def all_operations(features: Iterable[type] = FEATURES) -> list[Operation]:

@@ -33,6 +33,7 @@ from rappd.dispatch.rights import AGENT, Caller, Right
 from rappd.dispatch.rights import ANYBODY as ANYBODY
 from rappd.dispatch.rights import OWNER as OWNER
 from rappd.dispatch.turns import Turn
+from rappd.tether.devices import Device
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 Text = Annotated[str, msgspec.Meta(min_length=1)]
@@ -76,10 +77,15 @@ class ShownTurn(NamedTuple):
 
 
 class OpenDownload(NamedTuple):
-    """An open file that goes out to another machine; ``close`` is called when it went, or broke off."""
+    """An open file that goes out to another machine or a phone; ``close`` is called when it went, or broke off.
+
+    ``went`` is called where all of it went.
+    """
 
     file: IO[bytes]
     close: Callable[[], object]
+    name: str = ""
+    went: Callable[[], object] = lambda: None
 
 
 class MissingArgumentError(ReportableError):
@@ -140,7 +146,8 @@ class Operation:
     def of_request(self) -> dict[str, type]:
         """The parameters that are no arguments, by their types: what the listener knows of the request."""
         hints = typing.get_type_hints(self.function)
-        return {name: hint for name, hint in hints.items() if hint in (Caller, Peer, Upload, bytes)}
+        kinds = (Caller, Device, Peer, Upload, bytes)
+        return {name: hint for name, hint in hints.items() if hint in kinds}
 
     @property
     def takes_file(self) -> bool:

@@ -8,10 +8,10 @@ import json
 import logging
 import mimetypes
 import ssl
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -21,14 +21,23 @@ from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import network_of
 from rappd.daemon.rate_limit import AddressLimit, RateLimit
 from rappd.errors import RefusedError
+from rappd.features.eggs.for_phones import EggsForPhones
+from rappd.features.operation import OpenDownload, Operation, OperationTable, Upload
 from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
-from rappd.http.bodies import InvalidBodyError, UnsupportedMediaTypeError, ok, plain, problem
+from rappd.http.bodies import (
+    InvalidBodyError,
+    UnsupportedMediaTypeError,
+    headers_beside_file,
+    ok,
+    plain,
+    problem,
+)
 from rappd.http.listening_sockets import listen
+from rappd.tether.devices import Device
 from rappd.tether.egg_transfers import EggTransfer
 from rappd.tether.errors import BadEggTokenError, OfferTooLongError, TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
 from rappd.tether.offer import MOST_BYTES
-from rappd.tether.phone_eggs import SESSION
 from rappd.tether.phones import Phones
 
 log = logging.getLogger(__name__)
@@ -63,6 +72,7 @@ _IDLE_SECONDS = 60.0
 """A connection that proved a token is counted among strangers no more, and the framework keeps it for an hour."""
 
 routes = web.RouteTableDef()
+FEATURES: tuple[type, ...] = (EggsForPhones,)
 
 
 class TetherListener:
@@ -176,40 +186,6 @@ async def socket(request: web.Request) -> web.StreamResponse:
     return line
 
 
-@routes.get("/tether/v2/eggs/{id}")
-async def fetch_egg(request: web.Request) -> web.StreamResponse:
-    """An egg: `session`, or one that the owner put there for this phone. `Authorization: Bearer` and a token."""
-    phones = request.app[PHONES]
-    device = phones.egg_caller(_token(request))
-    mark_authenticated(request)
-    with phones.egg_transfer(device) as transfer:
-        if request.match_info["id"] != SESSION:
-            offered = phones.eggs.find(device, request.match_info["id"])
-            response = await _send_file(request, offered.path, offered.name, transfer)
-            if request.transport is not None and not request.transport.is_closing():
-                phones.eggs.fetched(device, offered)
-            return response
-        assert phones.eggs.store is not None
-        session = await phones.current_session()
-        path = await phones.eggs.store.session_egg(session.id)
-        try:
-            return await _send_file(request, path, f"session-{session.id[:8]}.egg", transfer)
-        finally:
-            await asyncio.to_thread(path.unlink, missing_ok=True)
-
-
-@routes.post("/tether/v2/eggs")
-async def take_egg(request: web.Request) -> web.StreamResponse:
-    """Stages an egg of a phone: the body is the file, `X-Rappd-Name` what it is called (percent-encoded)."""
-    phones = request.app[PHONES]
-    device = phones.egg_caller(_token(request))
-    mark_authenticated(request)
-    name = unquote(request.headers.get("X-Rappd-Name", ""))[:200]
-    body = request.content.iter_chunked(_CHUNK)
-    with phones.egg_transfer(device) as transfer:
-        return ok(await phones.eggs.take_in(device, name, request.content_length, body, transfer))
-
-
 def _count(request: web.Request, offer: dict[str, Any]) -> None:
     """Counts an offer. Raises ``RateLimitedError``.
 
@@ -227,22 +203,52 @@ def _token(request: web.Request) -> str:
     return token if kind == "Bearer" else ""
 
 
-async def _send_file(
-    request: web.Request, path: Path, name: str, transfer: EggTransfer
-) -> web.StreamResponse:
+def _operation_route(
+    one: Operation, perform: Callable[..., Awaitable[Any]]
+) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    """A route for phones with a token, which stands for the operation's right and ends with it."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        phones = request.app[PHONES]
+        device = phones.token_bearer(_token(request), one.right)
+        mark_authenticated(request)
+        with phones.egg_transfer(device) as transfer:
+            given = one.read({**headers_beside_file(request), **request.match_info}, as_text=True)
+            egg = Upload(_pieces(request, transfer), request.content_length or 0)
+            known = {Device: device, Upload: egg}
+            found = await perform(**given, **{name: known[kind] for name, kind in one.of_request.items()})
+            if not isinstance(found, OpenDownload):
+                return ok(found)
+            try:
+                return await _send(request, found, transfer)
+            finally:
+                found.close()
+
+    return answer
+
+
+async def _pieces(request: web.Request, transfer: EggTransfer) -> AsyncIterator[bytes]:
+    body = request.content.iter_chunked(_CHUNK)
+    while piece := await transfer.step(anext(body, b"")):
+        yield piece
+
+
+async def _send(request: web.Request, found: OpenDownload, transfer: EggTransfer) -> web.StreamResponse:
     """Streams a file; the connection is cut when the phone may have it no more, or takes nothing for a minute."""
-    with await asyncio.to_thread(path.open, "rb") as file:
-        size = (await asyncio.to_thread(path.stat)).st_size
-        headers = {**HEADERS, "Content-Type": "application/octet-stream", "X-Rappd-Name": quote(name)}
-        response = web.StreamResponse(headers=headers)
-        response.content_length = size
-        await response.prepare(request)
-        try:
-            while piece := await asyncio.to_thread(file.read, _CHUNK):
-                await transfer.step(response.write(piece))
-        except (BadEggTokenError, TimeoutError, ConnectionError):
-            if request.transport is not None:
-                request.transport.abort()
+    size = await asyncio.to_thread(found.file.seek, 0, 2)
+    await asyncio.to_thread(found.file.seek, 0)
+    headers = {**HEADERS, "Content-Type": "application/octet-stream", "X-Rappd-Name": quote(found.name)}
+    response = web.StreamResponse(headers=headers)
+    response.content_length = size
+    await response.prepare(request)
+    try:
+        while piece := await asyncio.to_thread(found.file.read, _CHUNK):
+            await transfer.step(response.write(piece))
+    except (BadEggTokenError, TimeoutError, ConnectionError):
+        if request.transport is not None:
+            request.transport.abort()
+    if request.transport is not None and not request.transport.is_closing():
+        found.went()
     return response
 
 
@@ -300,6 +306,8 @@ def _build(phones: Phones, listener: TetherListener) -> web.Application:
     app[PHONES], app[LISTENER] = phones, listener
     app[OFFERS], app[DEVICE_OFFERS] = AddressLimit(_STRANGERS, _MINUTE), RateLimit(_OF_DEVICE, _MINUTE)
     app.add_routes(routes)
+    table = OperationTable(EggsForPhones(phones.eggs, phones.current_session))
+    app.add_routes([web.RouteDef(one.method, one.path, _operation_route(one, act), {}) for one, act in table])
     return app
 
 

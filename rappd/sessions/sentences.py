@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from envelopes.envelope import HELP, PARTICIPANT, Envelope
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.dispatch.rights import Caller
 from rappd.dispatch.rows import on_thread
 from rappd.errors import ConflictError, RefusedError
 from rappd.sessions.events import history
 from rappd.sessions.guests import Guest, GuestList
 from rappd.sessions.participants import Participants
-from rappd.sessions.speakers import WORKFLOW, Speaker
+from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
 from rappd.store.records import Event
 from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenant_endpoints import LOOK
@@ -75,8 +75,9 @@ class Sentences:
         ``UnrecordedReplyError`` where its answer is not yet.
         """
         # Who may start workflows is the owner, or carries a phone of theirs: it may look, and change nothing.
-        looks = (LOOK,) if WORKFLOW in speaker.caps else ()
-        caller = Caller("tether", caps=(*speaker.caps, *looks), device=speaker.id)
+        caller = caller_of(speaker)
+        if WORKFLOWS.admits(caller):
+            caller = replace(caller, caps=(*speaker.caps, LOOK))
         async with self._order:
             try:
                 found = await self._participants.answering(said.to, guests)

@@ -23,7 +23,7 @@ from rappd.sessions.participants import Participants
 from rappd.sessions.sentences import Say, Sentences
 from rappd.sessions.session_list import OPENED, SessionRow, find_session, thread_of
 from rappd.sessions.session_record import SessionRecord, page_of
-from rappd.sessions.speakers import WORKFLOW, Speaker
+from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
 from rappd.store.records import Event
 from rappd.store.store import Store
 
@@ -260,7 +260,7 @@ class Sessions:
                 session.thread, session.guests, session.recent, speaker, said, is_recorded
             )
 
-        interrupting = said.via == "mic" and WORKFLOW in speaker.caps
+        interrupting = said.via == "mic" and WORKFLOWS.admits(caller_of(speaker))
         work = (self._interject(session, speak) if interrupting else None) or speak()
         asking = session.asking[id] = Asking(recorded, self._spawn(work))
         asking.answered.add_done_callback(lambda task: _over(session, id, asking))

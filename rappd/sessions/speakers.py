@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from envelopes.codecs.chat import DEFAULT_USER_GUID
+from rappd.dispatch.rights import DEVICE, Caller
 
 SCOPES = {"talk": ("HELP.*",), "listen": ()}
 """Words for people and the capabilities that they stand for."""
-WORKFLOW = "WORKFLOW"
-"""The capability to run workflows."""
+WORKFLOWS = DEVICE("WORKFLOW")
+"""The right to run workflows."""
 OWNER = "Owner"
 """The owner's name in sessions, which no device may have."""
 
@@ -45,5 +46,10 @@ class Owner:
 
     id: str = ""
     name: str = OWNER
-    caps: tuple[str, ...] = (*SCOPES["talk"], WORKFLOW)
+    caps: tuple[str, ...] = (*SCOPES["talk"], WORKFLOWS.scope)
     user_guid: str = DEFAULT_USER_GUID
+
+
+def caller_of(speaker: Speaker) -> Caller:
+    """A speaker as its listener knows it. What is said in a session is never an operator's."""
+    return Caller("tether", caps=speaker.caps, device=speaker.id)

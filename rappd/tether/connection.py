@@ -11,9 +11,11 @@ from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import network_of
+from rappd.dispatch.rights import Right
 from rappd.errors import StoreError
 from rappd.sessions.sentences import Say
 from rappd.sessions.sessions import Asking, Session, Sessions
+from rappd.sessions.speakers import caller_of
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
 from rappd.tether.devices import Device, by_secret_alone, may_talk
@@ -166,9 +168,9 @@ class PhoneConnection:
         for frame in frames_of(message):
             self._channel.send(frame)
 
-    def withholds(self, right: str, event_id: str = "") -> bool:
+    def withholds(self, right: Right, event_id: str = "") -> bool:
         """True for a right of the device that this connection does not give it; the phone is told so."""
-        if self.device is None or self.speaker is self.device or right not in self.device.caps:
+        if self.device is None or self.speaker is self.device or not right.admits(caller_of(self.device)):
             return False
         text = "This phone may do that over its private line, not over a WebSocket."
         self.show({"type": "refused", "event_id": event_id, "error": text})

@@ -12,15 +12,16 @@ import msgspec
 
 from agents.storage.atomic_write import write_atomically
 from envelopes.codecs.chat import DEFAULT_USER_GUID
+from rappd.dispatch.rights import DEVICE
 from rappd.errors import AmbiguousError, StoreError, UsageProblemError
-from rappd.sessions.speakers import OWNER, SCOPES, WORKFLOW
+from rappd.sessions.speakers import OWNER, SCOPES, WORKFLOWS
 from rappd.store.connections import in_words
 from rappd.tether import proofs
 from rappd.tether.errors import NoSuchDeviceError
 
 log = logging.getLogger(__name__)
 
-EGG, NOTICES = "EGG", "NOTICES"
+EGGS, NOTICES = DEVICE("EGG"), DEVICE("NOTICES")
 IDLE_DAYS = 90
 _SEEN_EVERY = 60.0
 _ADDRESSES = 32
@@ -58,8 +59,8 @@ class Device(msgspec.Struct, kw_only=True):
     @property
     def caps(self) -> tuple[str, ...]:
         """Capability texts of what it may do."""
-        rights = ((WORKFLOW, self.workflows), (EGG, self.eggs), (NOTICES, self.notices))
-        return SCOPES[self.scope] + tuple(right for right, given in rights if given)
+        rights = ((WORKFLOWS, self.workflows), (EGGS, self.eggs), (NOTICES, self.notices))
+        return SCOPES[self.scope] + tuple(right.scope for right, given in rights if given)
 
     @property
     def user_guid(self) -> str:

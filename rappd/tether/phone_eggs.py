@@ -11,17 +11,17 @@ from typing import Any, Protocol
 import msgspec
 
 from rappd.errors import NotFoundError, RefusedError
-from rappd.tether.devices import EGG, Device
+from rappd.features.operation import Upload
+from rappd.sessions.speakers import caller_of
+from rappd.tether.devices import EGGS, Device
 from rappd.tether.egg_tokens import SECONDS, EggTokens
-from rappd.tether.egg_transfers import EggTransfer, EggTransfers
+from rappd.tether.egg_transfers import EggTransfers
 from rappd.tether.errors import EggTooLargeError
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 512 << 20
 MOST_OFFERS = 20
-SESSION = "session"
-"""The id under which a phone fetches the session that it is in."""
 
 
 class EggStore(Protocol):
@@ -69,7 +69,7 @@ class PhoneEggs:
 
     def shown(self, device: Device) -> dict[str, Any]:
         """The frame that tells a phone what it may do with eggs, and which ones wait for it."""
-        may = EGG in device.caps
+        may = EGGS.admits(caller_of(device))
         offers = self._offers.get(device.id, {}).values() if may else ()
         return {
             "type": "eggs",
@@ -85,7 +85,6 @@ class PhoneEggs:
     async def offer(self, device: Device, path: Path) -> OfferedEgg:
         """Puts an egg of the owner's there for a phone. Raises ``RefusedError``, ``ReportableError``."""
         self._check(device)
-        assert self.store is not None
         offers = self._offers.setdefault(device.id, {})
         if len(offers) >= MOST_OFFERS:
             raise RefusedError(
@@ -112,20 +111,14 @@ class PhoneEggs:
         """A device was removed."""
         self._offers.pop(device.id, None)
 
-    async def take_in(
-        self, device: Device, name: str, size: int | None, body: AsyncIterator[bytes], transfer: EggTransfer
-    ) -> Any:
-        """Stages what a phone sends, like what a peer sends; nothing of it stays when ``transfer`` ends before.
-
-        Raises ``EggTooLargeError``, ``BadEggTokenError``, ``ReportableError``.
-        """
-        assert self.store is not None
-        if size is not None and size > MOST_BYTES:
+    async def take_in(self, device: Device, name: str, egg: Upload) -> dict[str, Any]:
+        """Stages what a phone sends, like what a peer sends. Raises ``EggTooLargeError``, ``ReportableError``."""
+        if egg.size > MOST_BYTES:
             raise EggTooLargeError(MOST_BYTES)
 
         async def bounded() -> AsyncIterator[bytes]:
             received = 0
-            while piece := await transfer.step(anext(body, b"")):
+            async for piece in egg.pieces:
                 received += len(piece)
                 if received > MOST_BYTES:
                     raise EggTooLargeError(MOST_BYTES)
@@ -134,7 +127,7 @@ class PhoneEggs:
         return await self.store.take_in(EggSender(device.id, device.name), name, bounded())
 
     def _check(self, device: Device) -> None:
-        if self.store is None or EGG not in device.caps:
+        if not EGGS.admits(caller_of(device)):
             raise RefusedError(
                 "This phone may send and fetch no eggs.",
                 do=f"On the computer: rappd devices scopes {device.name} --eggs",

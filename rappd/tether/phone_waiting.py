@@ -7,6 +7,8 @@ import logging
 from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
+from rappd.dispatch.rights import Right
+from rappd.sessions.speakers import caller_of
 from rappd.tether.devices import NOTICES, Device
 
 log = logging.getLogger(__name__)
@@ -34,7 +36,7 @@ class Screen(Protocol):
         """The device with the rights that it has over this connection."""
         ...
 
-    def withholds(self, right: str) -> bool:
+    def withholds(self, right: Right) -> bool:
         """True for a right of the device that this connection does not give it; the phone is told so."""
         ...
 
@@ -119,4 +121,4 @@ class PhoneWaiting:
 
 def may_see(device: Device) -> bool:
     """True for a phone that may see what waits for the owner."""
-    return NOTICES in device.caps
+    return NOTICES.admits(caller_of(device))

@@ -15,14 +15,15 @@ import msgspec
 from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import network_of
 from neighborhoods.discovery.local_networks import LocalNetworks
+from rappd.dispatch.rights import Right
 from rappd.errors import RefusedError
 from rappd.notices.notices import Notices
 from rappd.sessions.current_session import CurrentSession
 from rappd.sessions.sessions import Session, Sessions
-from rappd.sessions.speakers import WORKFLOW
+from rappd.sessions.speakers import WORKFLOWS, caller_of
 from rappd.tether import proofs
 from rappd.tether.connection import PhoneConnection
-from rappd.tether.devices import EGG, Device, DeviceRegistry
+from rappd.tether.devices import EGGS, Device, DeviceRegistry
 from rappd.tether.egg_transfers import EggTransfer
 from rappd.tether.errors import (
     BadEggTokenError,
@@ -206,7 +207,7 @@ class Phones:
 
     def workflows_for(self, device: Device) -> dict[str, Any]:
         """See ``ConnectionOwner``. Blocks on the disk."""
-        may = WORKFLOW in device.caps
+        may = WORKFLOWS.admits(caller_of(device))
         rows = self._workflows.offered() if may else []
         return {"type": "workflows", "may_run": may, "workflows": rows}
 
@@ -216,7 +217,7 @@ class Phones:
 
     def send_egg_token(self, connection: PhoneConnection) -> None:
         """See ``ConnectionOwner``."""
-        if connection.speaker is None or connection.withholds(EGG, "egg_token"):
+        if connection.speaker is None or connection.withholds(EGGS, "egg_token"):
             return
         try:
             connection.show(self.eggs.token(connection.speaker))
@@ -239,10 +240,10 @@ class Phones:
                 connection.show(self.eggs.shown(connection.speaker))
         return {"device": device.name, "name": offered.name, "size": offered.size}
 
-    def egg_caller(self, token: str) -> Device:
-        """The device whose request carries this token. Raises ``BadEggTokenError``."""
+    def token_bearer(self, token: str, right: Right) -> Device:
+        """The device whose request carries this token, where it has the right. Raises ``BadEggTokenError``."""
         device = self.eggs.tokens.redeem(token, self._devices.get)
-        if not self.may_carry_eggs(device):
+        if not (self.may_carry_eggs(device) and right.admits(caller_of(device))):
             raise BadEggTokenError
         return device
 
@@ -252,11 +253,11 @@ class Phones:
 
     def may_carry_eggs(self, device: Device) -> bool:
         """True while it is registered here and may send and fetch eggs."""
-        return self._devices.get(device.id) is device and EGG in device.caps
+        return self._devices.get(device.id) is device and EGGS.admits(caller_of(device))
 
     async def _run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
         device, session = connection.speaker, connection.session
-        if device is None or session is None or connection.withholds(WORKFLOW):
+        if device is None or session is None or connection.withholds(WORKFLOWS):
             return
         try:
             await self._workflows.from_phone(session, device, asked.action, asked.name)

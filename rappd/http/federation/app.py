@@ -19,9 +19,6 @@ from neighborhoods.auth.tls import pin_of
 from neighborhoods.discovery.local_networks import LocalNetworks
 from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.rate_limit import AddressLimit
-from rappd.features.eggs.from_peers import EggsFromPeers
-from rappd.features.operation import OperationTable
-from rappd.features.snapshots.for_peers import SnapshotsForPeers
 from rappd.federation.service import FederationService
 from rappd.http.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
 from rappd.http.bodies import plain, problem
@@ -93,7 +90,7 @@ def build(machines: FederationService) -> web.Application:
     app.on_shutdown.append(_hang_up)
     for module in (envelopes, pairing):
         app.add_routes(module.routes)
-    app.add_routes(routes_of(OperationTable(EggsFromPeers(machines.eggs), SnapshotsForPeers(shared))))
+    app.add_routes(routes_of(machines.eggs, shared))
     return app
 
 

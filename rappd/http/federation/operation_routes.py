@@ -5,32 +5,34 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import IO, Any
-from urllib.parse import unquote
 
 from aiohttp import web
 
 from envelopes.errors import ReportableError
 from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
-from neighborhoods.snapshot.shared_home import CAPABILITY
+from neighborhoods.snapshot.shared_home import CAPABILITY, SharedHome
 from rappd.dispatch.rights import Right
 from rappd.errors import RefusedError
+from rappd.features.eggs.from_peers import EggsFromPeers
 from rappd.features.operation import OpenDownload, Operation, OperationTable, Upload
+from rappd.features.snapshots.for_peers import SnapshotsForPeers
+from rappd.federation.components import EggInbox
 from rappd.federation.errors import not_allowed
-from rappd.http.bodies import ok
+from rappd.http.bodies import headers_beside_file, ok
 from rappd.http.federation.callers import FEDERATION, caller
 
+FEATURES: tuple[type, ...] = (EggsFromPeers, SnapshotsForPeers)
 STALLED_SECONDS = 30.0
 """A reader that takes nothing for so long is gone."""
 MOST_SECONDS = 6 * 3600.0
 """Of one file that goes out."""
 _RECEIVED, _SENT = 1 << 20, 1 << 18
-_HEADER = "x-rappd-"
-"""Arguments beside a file come in headers, percent-encoded."""
 
 
-def routes_of(table: OperationTable) -> list[web.RouteDef]:
+def routes_of(eggs: EggInbox, home: SharedHome) -> list[web.RouteDef]:
     """A route for each operation, for peers with its right."""
+    table = OperationTable(EggsFromPeers(eggs), SnapshotsForPeers(home))
     return [web.RouteDef(one.method, one.path, _route(one, perform), {}) for one, perform in table]
 
 
@@ -40,7 +42,7 @@ def _route(
     async def answer(request: web.Request) -> web.StreamResponse:
         peer, sent = _admitted(request, one.right), request.query
         given = one.read(
-            {**(_headers(request) if one.takes_file else sent), **request.match_info}, as_text=True
+            {**(headers_beside_file(request) if one.takes_file else sent), **request.match_info}, as_text=True
         )
         known = {Peer: peer, Upload: Upload(_pieces(request, one.right), request.content_length or 0)}
         found = await perform(**given, **{name: known[kind] for name, kind in one.of_request.items()})
@@ -69,11 +71,6 @@ def _admitted(request: web.Request, right: Right) -> Peer:
             do=f"Its owner may: rappd peers scopes PEER --add {CAPABILITY}",
         )
     raise not_allowed()
-
-
-def _headers(request: web.Request) -> dict[str, str]:
-    named = ((name.lower(), value) for name, value in request.headers.items())
-    return {name.removeprefix(_HEADER): unquote(value) for name, value in named if name.startswith(_HEADER)}
 
 
 async def _pieces(request: web.Request, right: Right) -> AsyncIterator[bytes]:

@@ -19,7 +19,7 @@ from rappd.errors import NotFoundError, RefusedError, StoreError, UsageProblemEr
 from rappd.sessions.errors import SessionClosedError
 from rappd.sessions.events import history
 from rappd.sessions.sessions import Session, Sessions, Work
-from rappd.sessions.speakers import WORKFLOW, Speaker
+from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
 from rappd.sessions.workflows import run_record as noting
 from rappd.sessions.workflows.cues import cue_of, persona_of
 from rappd.sessions.workflows.definition import Workflow
@@ -139,7 +139,7 @@ class Coordinator:
 
     async def from_phone(self, session: Session, device: Speaker, action: str, name: str) -> None:
         """The same for a phone. Raises ``RefusedError`` where it may not, and what ``start`` and ``control`` raise."""
-        if WORKFLOW not in device.caps:
+        if not WORKFLOWS.admits(caller_of(device)):
             log.warning("security: %s may not run workflows", device.name)
             raise RefusedError("This phone may not run workflows.", do="Ask its owner: rappd devices scopes")
         if action == "start":

@@ -8,7 +8,7 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Caller
 from rappd.errors import RefusedError
 from rappd.sessions.participants import Participants
-from rappd.sessions.speakers import WORKFLOW, Owner, Speaker
+from rappd.sessions.speakers import WORKFLOWS, Owner, Speaker, caller_of
 from rappd.sessions.workflows.definition import Participant
 from rappd.sessions.workflows.errors import WorkflowError
 from rappd.sessions.workflows.run_record import OPERATOR
@@ -25,13 +25,13 @@ class RunRights:
     def caller(self, starter: str) -> Caller:
         """The starter's rights as they are now, never structural agents. Raises ``RefusedError``."""
         if starter == OPERATOR:
-            return Caller("tether", caps=Owner().caps)
+            return caller_of(Owner())
         device = self._device(starter)
-        if device is None or WORKFLOW not in device.caps:
+        if device is None or not WORKFLOWS.admits(caller_of(device)):
             raise RefusedError(
                 "The phone that started it may not run workflows any more.", do="Abort it, or start it anew."
             )
-        return Caller("tether", caps=device.caps, device=device.id)
+        return caller_of(device)
 
     def behalf(self, starter: str) -> tuple[str, str]:
         """Name and user of the starter."""

@@ -6,13 +6,14 @@ import re
 
 import pytest
 
-from rappd.features.features import FEATURES, FOR_PEERS, all_operations
+from rappd.features.features import all_operations
 from rappd.features.operation import Operation
+from rappd.http.federation.operation_routes import FEATURES as OF_PEERS
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.test_snapshots_for_peers import share
 from tests.rappd.federation.test_tokens import issued
 
-OPERATIONS = all_operations(FOR_PEERS)
+OPERATIONS = all_operations(OF_PEERS)
 
 
 @pytest.mark.parametrize("one", OPERATIONS, ids=lambda one: one.name)
@@ -36,6 +37,6 @@ def test_operation_is_a_peers_with_its_capability_alone(node: Node, one: Operati
 def test_no_operation_of_others_is_the_owners_or_twice() -> None:
     for key in (lambda one: one.name, lambda one: (one.method, one.path)):
         assert len({key(one) for one in OPERATIONS}) == len(OPERATIONS)
-    here = all_operations(FEATURES)
+    here = all_operations()
     assert {one.right.kind for one in here} == {"owner", "anybody"}
     assert not {one.name for one in OPERATIONS} & {one.name for one in here}

@@ -26,11 +26,12 @@ from neighborhoods.transport import connector, peer_connection
 from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.dispatch import turns
 from rappd.features.eggs import received as received_eggs
-from rappd.features.features import FOR_PEERS, all_operations
+from rappd.features.features import all_operations
 from rappd.federation import inbound
 from rappd.http import admission, bodies
 from rappd.http.federation import envelopes as envelope_routes
 from rappd.http.federation import pairing as pairing_routes
+from rappd.http.federation.operation_routes import FEATURES as OF_PEERS
 from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
 
 # Nothing on the page is unlooked at.
@@ -104,9 +105,7 @@ def reasons() -> set[tuple[str, str]]:
 def test_documented_routes_are_the_listeners() -> None:
     tables = (envelope_routes.routes, pairing_routes.routes)
     served = {f"{route.method} {route.path}" for table in tables for route in table}  # type: ignore[attr-defined]
-    shared = {
-        f"{one.method} {one.path}": f"peers with {one.right.scope}" for one in all_operations(FOR_PEERS)
-    }
+    shared = {f"{one.method} {one.path}": f"peers with {one.right.scope}" for one in all_operations(OF_PEERS)}
     documented = {row[0]: row[1] for row in rows("Route", "Who", "What")}
     assert documented.keys() == served | shared.keys()
     assert shared.items() <= documented.items()

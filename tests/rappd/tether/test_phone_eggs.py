@@ -13,6 +13,8 @@ import jwt
 import pytest
 from fixtures.running_daemon import RunningDaemon
 
+from rappd.features.features import all_operations
+from rappd.http.tether_listener import FEATURES as OF_PHONES
 from rappd.tether.devices import Device
 from rappd.tether.egg_tokens import SECONDS, EggTokens
 from rappd.tether.errors import BadEggTokenError
@@ -85,6 +87,19 @@ async def test_token_ends_with_the_right_and_with_the_device(desk: RunningDaemon
     third = await anna.egg_token()
     await owner(desk, "DELETE", "/devices/Anna")
     assert [(await anna.fetch("session", one))[0] for one in (second, third)] == [401, 401]
+
+
+async def test_operations_of_phones_need_their_right(desk: RunningDaemon, phone: MakePhone) -> None:
+    found = all_operations(OF_PHONES)
+    assert {(one.right.kind, one.right.scope) for one in found} == {("device", "EGG")}
+    asked = {f"{one.method} {one.path}" for one in found}
+    assert asked == {"GET /tether/v2/eggs/{id}", "POST /tether/v2/eggs"}
+    anna = await carrier(desk, phone)
+    tokens = [await anna.egg_token() for _ in found]
+    await owner(desk, "POST", "/devices/Anna", {"eggs": False})
+    for token in ("", "a.b.c", *tokens):
+        assert (await anna.fetch("session", token))[0] == 401
+        assert (await anna.send_egg(token, b"egg"))[0] == 401
 
 
 async def test_token_is_good_once_and_is_never_in_an_address(desk: RunningDaemon, phone: MakePhone) -> None:

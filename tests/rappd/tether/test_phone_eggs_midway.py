@@ -15,6 +15,7 @@ import pytest
 from aiohttp import web
 from fixtures.running_daemon import RunningDaemon
 
+from rappd.features.operation import Upload
 from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.tether import egg_transfers, phone_eggs
 from rappd.tether.egg_transfers import MOST_AT_ONCE, EggTransfers
@@ -172,13 +173,12 @@ class Store:
         return [piece async for piece in body]
 
 
-async def taken(eggs: PhoneEggs, pieces: list[bytes], may: Callable[[Any], bool] = lambda _: True) -> Any:
+async def taken(eggs: PhoneEggs, pieces: list[bytes]) -> Any:
     async def body() -> AsyncIterator[bytes]:
         for piece in pieces:
             yield piece
 
-    with eggs.transfers.begun(device(), may) as transfer:
-        return await eggs.take_in(device(), "x.egg", None, body(), transfer)
+    return await eggs.take_in(device(), "x.egg", Upload(body(), 0))
 
 
 async def test_egg_that_announces_nothing_and_is_too_large_is_refused(
