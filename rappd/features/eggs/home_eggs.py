@@ -11,8 +11,7 @@ from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.packing import EggPacking
-from rappd.features.eggs.signer_trust import paired_machine
-from rappd.features.eggs.views import planned, seen
+from rappd.features.eggs.views import paired_machine, planned, seen
 from rappd.features.eggs.waiting import UploadedEggs, whole_path
 from rappd.features.estate.hatching import EstateHatching, touched_twins
 from rappd.features.operation import OWNER, MissingArgumentError, Text, operation

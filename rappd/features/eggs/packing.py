@@ -69,32 +69,25 @@ class EggPacking:
 
         Code that is quarantined stays behind: this machine signs nothing that nobody has read.
         """
-        from twins.eggs.writers.pack import pack  # brings the archive writer along
-
+        target = Path(order.into).expanduser().absolute() if order.into else None
         if order.form == SESSION_FORM:
             from rappd.features.sessions.packing import (
                 SessionPacking,  # brings tenants and their brainstems along
             )
 
             sessions = SessionPacking(self._home, self._host, self._key, machine=self._machine)
-            return sessions.pack(
-                order.item or order.twin, self._target(order), allow=order.allow, overwrite=order.overwrite
-            )
+            target = target or self._place("sessions", SESSION_FORM)
+            session = order.item or order.twin
+            return sessions.pack(session, target, allow=order.allow, overwrite=order.overwrite)
         form = _form(order)
         workspace, name = self._workspace(order)
         if not order.twin and not form.needs_item:
             self._adopt_host()
-        target = Path(order.into).expanduser().absolute() if order.into else self._place(name, form)
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        done = pack(
+        done = self._packed(
             workspace,
-            target,
-            form=form,
+            target or self._place(name, form.value),
+            form,
             item=order.item,
-            key=self._key,
-            maker=self.maker,
-            conversations=self._said(workspace),
-            held=self._is_held,
             exclude_memory=order.exclude_memory,
             allow=order.allow,
             overwrite=order.overwrite,
@@ -102,13 +95,6 @@ class EggPacking:
         )
         told = f"{done.name} is packed: {done.path}, {done.files} files, {format_bytes(done.size)}."
         return {"packed": _packed(done), "message": told}
-
-    def _target(self, order: PackRequest) -> Path:
-        """The file of a session: the one that is named, or a place among the home's eggs."""
-        if order.into:
-            return Path(order.into).expanduser().absolute()
-        at = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
-        return self._places.eggs / "sessions" / f"{at}-session.egg"
 
     @operation("eggs.laid", "GET", "/eggs/laid", right=OWNER)
     def laid(self) -> dict[str, Any]:
@@ -154,7 +140,6 @@ class EggPacking:
             if progress is not None:
                 progress(SAVE, min(furthest, whole), whole)
 
-        from twins.eggs.writers.pack import pack
         from twins.eggs.writers.secret_scan import SecretsFoundError
 
         is_host = os.path.realpath(root) == os.path.realpath(self._host.root)
@@ -163,23 +148,12 @@ class EggPacking:
         form, workspace = (
             (EggFormat.BRAINSTEM, self._host) if is_host else (EggFormat.TWIN, Workspace.at(root))
         )
-        target = self._place("brainstem" if is_host else root.name, form)
+        target = self._place("brainstem" if is_host else root.name, form.value)
         target = target.with_name(target.stem + _BEFORE)
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         allow: frozenset[str] = frozenset()
         while True:
             try:
-                pack(
-                    workspace,
-                    target,
-                    form=form,
-                    key=self._key,
-                    maker=self.maker,
-                    conversations=self._said(workspace),
-                    held=self._is_held,
-                    allow=allow,
-                    progress=told,
-                )
+                self._packed(workspace, target, form, allow=allow, progress=told)
             except SecretsFoundError as found:  # it stays on this machine, in the owner's own folder
                 known = len(allow)
                 allow |= {one.id for one in found.findings}
@@ -188,8 +162,20 @@ class EggPacking:
             else:
                 return target
 
-    def _said(self, workspace: Workspace) -> RecordedConversations:
-        return RecordedConversations(self._home.database, workspace.root.name)
+    def _packed(self, workspace: Workspace, target: Path, form: EggFormat, **how: Any) -> PackedEgg:
+        from twins.eggs.writers.pack import pack  # brings the archive writer along
+
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return pack(
+            workspace,
+            target,
+            form=form,
+            key=self._key,
+            maker=self.maker,
+            conversations=RecordedConversations(self._home.database, workspace.root.name),
+            held=self._is_held,
+            **how,
+        )
 
     def _adopt_host(self) -> None:
         """A brainstem that no daemon ever ran has no rappid yet."""
@@ -203,10 +189,10 @@ class EggPacking:
         twin = find(self._places, order.twin)
         return twin.workspace, twin.key
 
-    def _place(self, name: str, form: EggFormat) -> Path:
+    def _place(self, name: str, form: str) -> Path:
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
         folder = name.removesuffix(".py").replace("/", "__")
-        return self._places.eggs / folder / f"{at}-{form.value}.egg"
+        return self._places.eggs / folder / f"{at}-{form}.egg"
 
 
 def _form(order: PackRequest) -> EggFormat:

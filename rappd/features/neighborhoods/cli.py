@@ -10,18 +10,17 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
-from rappd.cli.formatting import count, tilde
+from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
-from rappd.cli.printer import printer_for
+from rappd.cli.printer import Printer, json_option
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.features.eggs.cli_options import JSON, egg_at, secrets_listed
+from rappd.features.eggs.cli_options import ALLOW, FORCE, JSON, OUTPUT, egg_at, secrets_listed
 from rappd.features.snapshots.cli import diff, drill, schedule, snapshot, snapshots
 from rappd.features.snapshots.members_cli import members, probe, send, token
 from rappd.features.snapshots.restore_cli import hatch, plan
-from twins.byte_sizes import format_bytes
 
 _DAYS = 14
 _PUBLISHED = {"neighborhood": "paired members may call it", "public": "every paired machine may call it"}
@@ -172,33 +171,21 @@ def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
 
 @neighborhood.command()
 @click.argument("name")
-@click.option(
-    "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."
-)
-@click.option(
-    "--allow",
-    multiple=True,
-    metavar="ID",
-    help="Let a likely secret travel, by the id printed with the warning.",
-)
-@click.option("--force", is_flag=True, help="Replace FILE.")
-@JSON
-def pack(name: str, output: str, allow: tuple[str, ...], force: bool, as_json: bool) -> None:
+@OUTPUT
+@ALLOW
+@FORCE
+@json_option()
+def pack(name: str, printer: Printer, **how: Any) -> None:
     """Pack the neighborhood NAME with all that its members share; rappd egg hatch brings it back."""
-    into = str(Path(output).expanduser().absolute()) if output else ""
-    with secrets_listed(printer_for(as_json)):
-        found = HomeClient(Home.here(), timeout=3600).do(
-            "neighborhoods.pack", neighborhood=name, into=into, allow=allow, overwrite=force
-        )
-    if as_json:
-        print_json(found)
-        return
-    done = found["packed"]
-    print_out(
-        f"{status_mark('good')} {strip_control(done['name'])}: {count(done['files'], 'file')}, "
-        f"{format_bytes(done['size'])}, signed"
-    )
-    print_out(f"  {tilde(done['path'])}")
+    with secrets_listed(printer):
+        found = HomeClient(Home.here(), timeout=3600).do("neighborhoods.pack", neighborhood=name, **how)
+    printer.result(found, _show_packed, found["packed"])
+
+
+def _show_packed(done: dict[str, Any]) -> None:
+    from rappd.features.eggs.text import show_file_packed
+
+    show_file_packed(done["name"], done, "signed")
     for one in done["left_out"]:
         print_out(dim(f"  left out: {strip_control(one['path'])} {one['why']}"))
 

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
 
+from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
+from rappd.errors import RappdError, disk_problem
 from rappd.features.operation import ANYBODY, Download, Operation, OperationTable, ShownTurn, Upload
 from rappd.http.bodies import InvalidBodyError, file_answer, json_object, ok
-from rappd.http.loopback.long_operations import following
+from rappd.http.event_stream import is_wanted, opened
 from rappd.http.loopback.security import caller, for_twin, operator_only, started
 from rappd.http.loopback.signed_requests import streams_body
 
 _CHUNK = 1 << 20
+
+log = logging.getLogger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -47,9 +52,9 @@ def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
         whose = (await started(request),) if one.of_tenant else ()
         found = await perform(*whose, **given)
         if isinstance(found, Turn):
-            return await following(request, found)
+            return await _following(request, found)
         if isinstance(found, ShownTurn):
-            return await following(request, found.turn, shown=found.shown)
+            return await _following(request, found.turn, found.shown)
         return file_answer(*found) if isinstance(found, Download) else ok(found)
 
     answer.__doc__ = one.about
@@ -57,6 +62,36 @@ def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
     handler = handler if one.right == ANYBODY else operator_only(handler)
     handler.operation = one  # type: ignore[attr-defined]  # read by /openapi.json
     return handler
+
+
+async def _following(
+    request: web.Request, turn: Turn, shown: Callable[[bytes], bytes | dict[str, Any]] = bytes
+) -> web.StreamResponse:
+    """Answers with what a turn comes to as JSON, or, for callers that accept events, with its events, as ``shown``.
+
+    The last is ``{"type": "done", …}`` with the answer or ``{"type": "error", …}`` with the refusal. The turn goes on
+    when the caller disconnects.
+    """
+    if not is_wanted(request):
+        return ok((await turn.reply()).data)
+    async with opened(request) as told:
+        async for _, event in turn.events():
+            await told.send(shown(event))
+        await told.send(await _last_event(turn))
+    return told.response
+
+
+async def _last_event(turn: Turn) -> dict[str, Any]:
+    try:
+        return {"type": "done", **(await turn.reply()).data}
+    except ReportableError as found:
+        told: ReportableError = found
+    except Exception as error:
+        log.exception("what was asked for failed")
+        told = disk_problem(error) or RappdError(
+            "Something went wrong inside; the log has it.", do="rappd logs"
+        )
+    return {"type": "error", **told.as_json(), "status": told.status}
 
 
 def _upload(request: web.Request) -> Upload:
