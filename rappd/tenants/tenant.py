@@ -59,6 +59,7 @@ HOST = "brainstem"
 """The name of the host's tenant; every other is named by a twin's key."""
 
 _LOOK_SECONDS = 0.5
+_GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,6 +114,7 @@ class Tenant:
         self.id = agent_id(address or name, services.node)
         self.active_requests = self.requests_begun = 0
         self._looked = 0.0
+        self._glanced = 0.0
         self._stamps: list[Stamp | None] = []
         self._watched = watched
         self._closed = False
@@ -323,17 +325,22 @@ class Tenant:
         return found
 
     async def _glance(self) -> None:
-        """Reads senses and what is held again, once a stamp says that one of them changed: asking costs a few ``stat``."""
-        stamps = [_stamp(path) for path in (self._shared.trust.quarantine.path, *self.senses.places)]
-        if stamps != self._stamps:
-            if await in_file_pool(self._glance_at_disk):
+        """Sees what changed on disk of senses and of what is held."""
+        now = time.monotonic()
+        if now - self._glanced > _GLANCE_SECONDS:
+            self._glanced = now
+            if await asyncio.to_thread(self._glance_at_disk):
                 await self.refresh()
-            self._stamps = stamps
 
     def _glance_at_disk(self) -> bool:
-        """True when the agent files have to be read again."""
+        """True when the agent files have to be read again. Mostly a few ``stat`` say that nothing changed."""
+        stamps = [_stamp(path) for path in (self._shared.trust.quarantine.path, *self.senses.places)]
+        if stamps == self._stamps:
+            return False
         self.senses.look()
-        return self._trust.look_at_quarantine() is not self.registry.rules_seen[0]
+        held = self._trust.look_at_quarantine()
+        self._stamps = stamps
+        return held is not self.registry.rules_seen[0]
 
     def _find_service(self, name: str) -> tuple[Path, str, Verdict] | None:
         """The file of a service, the hash of its content, and whether that may run."""
