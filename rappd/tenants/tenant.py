@@ -194,6 +194,7 @@ class Tenant:
     async def refresh(self) -> list[Change]:
         """Looks at the agent files again; returns what changed."""
         self._looked = time.monotonic()
+        self._glanced = 0.0
         changes = await self.registry.refresh()
         self.publish()
         return changes

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -34,6 +33,9 @@ MOST = {
 One or two more than are usually entered: of what goes on beside the request, some may fall into its time.
 """
 
+QUIET = 0.8
+"""Seconds in which what follows a request comes to its end: the watcher of files looks again after 0.5."""
+
 Entered = Callable[[str, Callable[[], Any]], None]
 
 
@@ -48,11 +50,14 @@ def entered() -> Iterator[Entered]:
             files.add(frame.f_code.co_filename)
 
     def count(what: str, request: Callable[[], Any]) -> None:
-        request()  # modules that are loaded when they are first needed, are
-        with quiet():
-            recording.set()
+        for _ in range(
+            2
+        ):  # modules that are loaded, and folders that are made, when they are first needed, are
             request()
-            recording.clear()
+            time.sleep(QUIET)
+        recording.set()
+        request()
+        recording.clear()
         found = sorted(file.removeprefix(f"{REPO}/") for file in files if file.startswith(PACKAGES))
         if len(found) > MOST[what]:
             pytest.fail("\n".join([f"{what} enters {len(found)} files:", *found]), pytrace=False)
@@ -60,13 +65,6 @@ def entered() -> Iterator[Entered]:
     threading.setprofile(hook)
     yield count
     threading.setprofile(None)  # type: ignore[arg-type]  # as documented
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Lets what follows a request come to its end before another is looked at."""
-    time.sleep(0.5)
-    yield
 
 
 @pytest.mark.parametrize("what", ["chat without a model", "chat with a model"])
