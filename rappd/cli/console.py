@@ -53,11 +53,6 @@ def print_json(body: dict[str, Any]) -> None:
     click.echo(octets or json.dumps(body, indent=2, default=str))
 
 
-def print_json_line(body: dict[str, Any]) -> None:
-    """One object of several for scripts, on a line of its own."""
-    click.echo(json.dumps(body, ensure_ascii=not _encodes(sys.stdout), separators=(",", ":")))
-
-
 def print_error(
     what: str, do: str, code: str, *, as_json: bool, more: Mapping[str, Any] | None = None
 ) -> None:

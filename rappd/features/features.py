@@ -24,7 +24,7 @@ from rappd.features.host_operations import HostOperations
 from rappd.features.memories.operations import MemoryOperations
 from rappd.features.models.operations import ModelOperations
 from rappd.features.neighborhoods.operations import NeighborhoodOperations
-from rappd.features.neighborhoods.published_agents import publishable_name
+from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
@@ -57,6 +57,7 @@ FEATURES: tuple[type, ...] = (
     CheckpointOperations,
     FleetOperations,
     SnapshotSchedule,
+    PlaceOperations,
     NeighborhoodOperations,
     DeviceOperations,
     SessionOperations,
@@ -118,12 +119,13 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         daemon.checkpoints,
         daemon.fleet,
         daemon.snapshot_schedule,
+        daemon.places,
         NeighborhoodOperations(
             daemon.places,
             machines,
             daemon.peers,
             daemon.eggs.to_the_end,
-            partial(publishable_name, daemon.dispatcher.endpoints),
+            daemon.dispatcher.endpoints,
         ),
         DeviceOperations(tether),
         SessionOperations(tether),

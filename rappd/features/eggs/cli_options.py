@@ -19,7 +19,6 @@ from rappd.errors import NotFoundError, UsageProblemError
 
 _SHOWN = 20
 
-JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 _ID = re.compile(r"[0-9a-f][0-9a-f-]{3,35}")
 """Begins as the id of an arrived egg, as ``rappd egg arrived`` prints it."""
 

@@ -47,7 +47,7 @@ def plan(file: Path, overwrite: str, no_memory: bool, printer: Printer) -> None:
     path = egg_at(file)
     if egg_is_snapshot(path):
         given = as_written(overwrite, no_memory=no_memory)
-        show_plan_of(str(file), given, as_json=printer.for_scripts)
+        show_plan_of(str(file), given, printer)
         return
     chosen = _listed(overwrite, no_memory)
     what = f"Reading {file.name}"
@@ -84,7 +84,7 @@ def hatch(
             return None
         if egg_is_snapshot(path):
             given = as_written(overwrite, no_memory=no_memory)
-            return hatch_snapshot(str(path), given, yes=yes, as_json=printer.for_scripts)
+            return hatch_snapshot(str(path), given, printer, yes=yes)
         what, source = f"Hatching {file.name}", file.name
         found = followed("eggs.hatch", what, printer, path=str(path), overwrite=chosen, source=source)
     printer.result(found, show_hatched, found["hatched"])

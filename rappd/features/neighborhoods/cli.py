@@ -9,15 +9,15 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import arrow, command, dim, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
-from rappd.cli.printer import Printer, json_option
-from rappd.cli.tables import table
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.features.eggs.cli_options import ALLOW, FORCE, JSON, OUTPUT, egg_at, secrets_listed
+from rappd.features.eggs.cli_options import ALLOW, FORCE, OUTPUT, egg_at, secrets_listed
 from rappd.features.snapshots.cli import diff, drill, schedule, snapshot, snapshots
 from rappd.features.snapshots.members_cli import members, probe, send, token
 from rappd.features.snapshots.restore_cli import hatch, plan
@@ -37,77 +37,29 @@ for _one in (members, probe, token, snapshot, snapshots, schedule, drill, diff, 
 
 @neighborhood.command("list")
 @JSON
-def list_(as_json: bool) -> None:
+def list_(printer: Printer) -> None:
     """List the shared places (neighborhoods) that you joined, and those that lie here as data."""
     found = HomeClient(Home.here(), reads=True).do("neighborhoods.list")
-    if as_json:
-        print_json(found)
-        return
-    rows = [
-        [
-            strip_control(row["name"]),
-            row["key"][:12],
-            "yes" if row["joined"] else "no",
-            str(row["count"]),
-            strip_control(row["about"]),
-        ]
-        for row in found["neighborhoods"]
-    ]
-    if rows:
-        table(["NEIGHBORHOOD", "KEY", "JOINED", "MEMBERS", "ABOUT"], rows, shrink=4)
-    else:
-        print_out("No neighborhood is here yet.")
-        print_out(f"  {arrow()} {command('rappd neighborhood create NAME')}, or join by an invite")
-    for one in found["unreadable"]:
-        print_out(f"{status_mark('bad')} {one['key'][:12]}: {strip_control(one['trouble'])}")
-    if found["trouble"]:
-        print_out(f"{status_mark('bad')} {strip_control(found['trouble'])}")
+    printer.result(found, _show_list)
 
 
 @neighborhood.command()
 @click.argument("name")
 @click.option("--about", default="", help="A sentence about it.")
 @JSON
-def create(name: str, about: str, as_json: bool) -> None:
+def create(name: str, about: str, printer: Printer) -> None:
     """Create the shared place (neighborhood) NAME; you are its first member."""
     found = HomeClient(Home.here()).do("neighborhoods.create", name=name, about=about)
-    if _told(found, as_json):
-        _onward("rappd neighborhood invite", name)
+    printer.sentence(found, found["message"], then=f"rappd neighborhood invite {shlex.quote(name)}")
 
 
 @neighborhood.command()
 @click.argument("name")
 @JSON
-def show(name: str, as_json: bool) -> None:
+def show(name: str, printer: Printer) -> None:
     """Show one neighborhood: members with presence, what they share, what you published."""
     found = HomeClient(Home.here(), reads=True).do("neighborhoods.show", neighborhood=name)
-    if as_json:
-        print_json(found)
-        return
-    one = found["neighborhood"]
-    print_out(strip_control(f"{one['name']}, {one['about']}" if one["about"] else one["name"]))
-    print_out(dim(f"  {strip_control(one['rappid'])}"))
-    if not one["joined"]:
-        print_out(f"{status_mark('note')} You are no member.")
-        _onward("rappd neighborhood join", one["name"])
-    rows = [
-        [
-            strip_control(row["name"] or row["rappid"] or "somebody"),
-            strip_control(row["role"]),
-            "this machine" if row["self"] else strip_control(row["peer"]) or "not paired",
-            strip_control(row["presence"]) or "-",
-        ]
-        for row in one["members"]
-    ]
-    if rows:
-        table(["MEMBER", "ROLE", "PAIRED AS", "PRESENCE"], rows, shrink=0)
-    for agent, scope in one["published"].items():
-        print_out(f"  published: {strip_control(agent)}, {scope}: {_PUBLISHED[scope]}")
-    for path in one["agents"]:
-        print_out(f"  shared: {strip_control(path)}")
-    if one["agents"]:
-        print_out("  Nothing shared runs by itself. Read it, then:")
-        _onward("rappd agents add", f"{one['folder']}/{one['agents'][0]}")
+    printer.result(found, _show_place, found["neighborhood"])
 
 
 @neighborhood.command()
@@ -116,40 +68,37 @@ def show(name: str, as_json: bool) -> None:
     "--peer", default="", shell_complete=peer_names, help="Count this paired machine among the members."
 )
 @click.option("--days", type=int, default=_DAYS, show_default=True, help="Days that it is good for.")
-@click.option(
-    "-o", "--output", default="", metavar="FILE", help="Where to; without it, among the home's eggs."
-)
+@OUTPUT
 @JSON
-def invite(name: str, peer: str, days: int, output: str, as_json: bool) -> None:
+def invite(name: str, peer: str, days: int, into: str, printer: Printer) -> None:
     """Write an invite to NAME into a file. It gives no rights; a machine has to be paired as well."""
-    into = str(Path(output).expanduser().absolute()) if output else ""
     home = HomeClient(Home.here())
     found = home.do("neighborhoods.invite", neighborhood=name, peer=peer, days=days, into=into)
-    if _told(found, as_json) and peer:
-        _onward("rappd egg send", found["invite"]["path"], peer)
+    then = f"rappd egg send {shlex.join((found['invite']['path'], peer))}" if peer else ""
+    printer.sentence(found, found["message"], then=then)
 
 
 @neighborhood.command()
 @click.argument("file")
 @JSON
-def join(file: str, as_json: bool) -> None:
+def join(file: str, printer: Printer) -> None:
     """Join by the invite or egg FILE, or a neighborhood that lies here, by its name."""
     path = Path(file).expanduser()
     given = str(egg_at(path).absolute()) if path.is_file() else ""
     body = {"path": given} if given else {"name": file}
     found = HomeClient(Home.here()).do("neighborhoods.join", **body)
-    if _told(found, as_json):
-        _onward("rappd neighborhood show", found["neighborhood"]["name"])
+    then = f"rappd neighborhood show {shlex.quote(found['neighborhood']['name'])}"
+    printer.sentence(found, found["message"], then=then)
 
 
 @neighborhood.command()
 @click.argument("name")
 @JSON
-def leave(name: str, as_json: bool) -> None:
+def leave(name: str, printer: Printer) -> None:
     """Leave NAME. What you published in it ends at once; its files are set aside."""
     found = HomeClient(Home.here()).do("neighborhoods.leave", neighborhood=name)
-    if _told(found, as_json):
-        print_out(f"  Its files lie in {tilde(found['left']['aside'])}")
+    printer.sentence(found, found["message"])
+    printer.note(print_out, f"  Its files lie in {tilde(found['left']['aside'])}")
 
 
 @neighborhood.command()
@@ -163,10 +112,11 @@ def leave(name: str, as_json: bool) -> None:
 )
 @click.option("--personal", "scope", flag_value="personal", help="For nobody but you again.")
 @JSON
-def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
+def publish(name: str, agent: str, scope: str | None, printer: Printer) -> None:
     """Let the paired members of NAME call AGENT of this machine."""
     daemon = ControlClient(Home.here())
-    _told(daemon.do("neighborhoods.publish", neighborhood=name, agent=agent, scope=scope), as_json)
+    found = daemon.do("neighborhoods.publish", neighborhood=name, agent=agent, scope=scope)
+    printer.sentence(found, found["message"])
 
 
 @neighborhood.command()
@@ -174,12 +124,60 @@ def publish(name: str, agent: str, scope: str | None, as_json: bool) -> None:
 @OUTPUT
 @ALLOW
 @FORCE
-@json_option()
+@JSON
 def pack(name: str, printer: Printer, **how: Any) -> None:
     """Pack the neighborhood NAME with all that its members share; rappd egg hatch brings it back."""
     with secrets_listed(printer):
         found = HomeClient(Home.here(), timeout=3600).do("neighborhoods.pack", neighborhood=name, **how)
     printer.result(found, _show_packed, found["packed"])
+
+
+_PLACES = Table(
+    ("NEIGHBORHOOD", lambda row: strip_control(row["name"])),
+    ("KEY", lambda row: row["key"][:12]),
+    ("JOINED", lambda row: "yes" if row["joined"] else "no"),
+    ("MEMBERS", "count"),
+    ("ABOUT", lambda row: strip_control(row["about"])),
+    shrink=4,
+)
+_MEMBERS = Table(
+    ("MEMBER", lambda row: strip_control(row["name"] or row["rappid"] or "somebody")),
+    ("ROLE", lambda row: strip_control(row["role"])),
+    ("PAIRED AS", lambda row: "this machine" if row["self"] else strip_control(row["peer"]) or "not paired"),
+    ("PRESENCE", lambda row: strip_control(row["presence"]) or "-"),
+    shrink=0,
+)
+
+
+def _show_list(found: dict[str, Any]) -> None:
+    if found["neighborhoods"]:
+        _PLACES(found["neighborhoods"])
+    else:
+        print_out("No neighborhood is here yet.")
+        print_out(f"  {arrow()} {command('rappd neighborhood create NAME')}, or join by an invite")
+    for one in found["unreadable"]:
+        print_out(f"{status_mark('bad')} {one['key'][:12]}: {strip_control(one['trouble'])}")
+    if found["trouble"]:
+        print_out(f"{status_mark('bad')} {strip_control(found['trouble'])}")
+
+
+def _show_place(one: dict[str, Any]) -> None:
+    print_out(strip_control(f"{one['name']}, {one['about']}" if one["about"] else one["name"]))
+    print_out(dim(f"  {strip_control(one['rappid'])}"))
+    if not one["joined"]:
+        name = shlex.quote(one["name"])
+        print_out(f"{status_mark('note')} You are no member.")
+        print_out(f"  {arrow()} {command(f'rappd neighborhood join {name}')}")
+    if one["members"]:
+        _MEMBERS(one["members"])
+    for agent, scope in one["published"].items():
+        print_out(f"  published: {strip_control(agent)}, {scope}: {_PUBLISHED[scope]}")
+    for path in one["agents"]:
+        print_out(f"  shared: {strip_control(path)}")
+    if one["agents"]:
+        print_out("  Nothing shared runs by itself. Read it, then:")
+        file = shlex.quote(f"{one['folder']}/{one['agents'][0]}")
+        print_out(f"  {arrow()} {command(f'rappd agents add {file}')}")
 
 
 def _show_packed(done: dict[str, Any]) -> None:
@@ -188,17 +186,3 @@ def _show_packed(done: dict[str, Any]) -> None:
     show_file_packed(done["name"], done, "signed")
     for one in done["left_out"]:
         print_out(dim(f"  left out: {strip_control(one['path'])} {one['why']}"))
-
-
-def _told(found: dict[str, Any], as_json: bool) -> bool:
-    """Shows the message of an answer; False when it was printed as JSON."""
-    if as_json:
-        print_json(found)
-        return False
-    print_out(f"{status_mark('good')} {strip_control(found['message'])}")
-    return True
-
-
-def _onward(text: str, *words: str) -> None:
-    """Shows the command to type next."""
-    print_out(f"  {arrow()} {command(' '.join((text, *map(shlex.quote, words))))}")

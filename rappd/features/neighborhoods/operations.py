@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from functools import partial
 from typing import Any, Literal
 
 from neighborhoods.places.memberships import Scope
-from rappd.errors import UsageProblemError
+from rappd.dispatch.endpoints import Endpoints
+from rappd.errors import NotFoundError, RefusedError, UsageProblemError
 from rappd.features.eggs.waiting import whole_path
 from rappd.features.neighborhoods.places import DAYS, PlaceOperations
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.peers.operations import PeerOperations
 from rappd.federation.service import FederationService
+from rappd.tenants.tenant import HOST
 
 ToTheEnd = Callable[[Coroutine[Any, Any, dict[str, Any]]], Coroutine[Any, Any, dict[str, Any]]]
 """Runs work that goes on to its end when its caller disconnects."""
@@ -28,21 +29,10 @@ class NeighborhoodOperations:
         machines: FederationService,
         peers: PeerOperations,
         to_the_end: ToTheEnd,
-        publishable: Callable[[str], str],
+        endpoints: Endpoints,
     ) -> None:
-        """``publishable``: the name of an agent that may be published; raises ``RefusedError`` for others."""
         self._places, self._machines, self._peers = places, machines, peers
-        self._to_the_end, self._publishable = to_the_end, publishable
-
-    @operation("neighborhoods.list", "GET", "/neighborhoods", right=OWNER, agents="neighborhood.places")
-    async def listing(self) -> dict[str, Any]:
-        """Lists the neighborhoods that lie here, joined or not."""
-        return await asyncio.to_thread(self._places.listing)
-
-    @operation("neighborhoods.create", "POST", "/neighborhoods", right=OWNER)
-    async def create(self, name: Text, about: str = "") -> dict[str, Any]:
-        """Creates a neighborhood `name`, with a sentence `about` it."""
-        return await asyncio.to_thread(self._places.create, name, about)
+        self._to_the_end, self._endpoints = to_the_end, endpoints
 
     @operation("neighborhoods.join", "POST", "/neighborhoods/join", right=OWNER)
     async def join(self, path: str = "", name: str = "") -> dict[str, Any]:
@@ -69,15 +59,6 @@ class NeighborhoodOperations:
         work = asyncio.to_thread(self._places.invite, neighborhood, into=path, days=days, peer=row)
         return await self._changed(work)
 
-    @operation("neighborhoods.pack", "POST", "/neighborhoods/{neighborhood}/pack", right=OWNER)
-    async def pack(
-        self, neighborhood: str, into: str = "", allow: list[str] | None = None, overwrite: bool = False
-    ) -> dict[str, Any]:
-        """Packs a neighborhood's folder as an egg; `into`, `allow` and `overwrite` as of an egg."""
-        path = str(whole_path(into)) if into else ""
-        work = partial(self._places.pack, into=path, allow=allow or [], overwrite=overwrite)
-        return await asyncio.to_thread(work, neighborhood)
-
     @operation("neighborhoods.publish", "POST", "/neighborhoods/{neighborhood}/publish", right=OWNER)
     async def publish(
         self,
@@ -87,7 +68,7 @@ class NeighborhoodOperations:
     ) -> dict[str, Any]:
         """Publishes `agent` with a `scope`: neighborhood, public, or personal, which takes it back."""
         wanted = Scope(scope)
-        name = agent if wanted is Scope.PERSONAL else self._publishable(agent)
+        name = agent if wanted is Scope.PERSONAL else _publishable(self._endpoints, agent)
         return await self._changed(asyncio.to_thread(self._places.publish, neighborhood, name, wanted))
 
     @operation("neighborhoods.leave", "POST", "/neighborhoods/{neighborhood}/leave", right=OWNER)
@@ -103,3 +84,15 @@ class NeighborhoodOperations:
     async def _paired(self) -> dict[str, Any]:
         rows = (await self._peers.listing())["peers"]
         return {row["fingerprint"]: row for row in rows if row["paired"]}
+
+
+def _publishable(endpoints: Endpoints, name: str) -> str:
+    """The name under which an agent is called from elsewhere. Raises ``NotFoundError``, ``RefusedError``."""
+    found = endpoints.named(HOST, name)
+    if found is None or found.agent is None:
+        raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
+    if found.exposure.kind != "peer":
+        raise RefusedError(
+            f"{found.agent.name} changes this machine and is never published.", do="Publish another agent."
+        )
+    return found.name

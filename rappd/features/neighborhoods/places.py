@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace as dataclass_replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,7 +32,9 @@ from neighborhoods.places.place import (
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.home_eggs import HomeEggs
+from rappd.features.eggs.waiting import whole_path
 from rappd.features.estate.operations import EstateOperations
+from rappd.features.operation import OWNER, Text, operation
 from rappd.version import __version__
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
 from twins.eggs.readers.detected_egg import part_of
@@ -72,8 +74,9 @@ class PlaceOperations:
         self._identity = identity
         self._machine = machine
 
+    @operation("neighborhoods.list", "GET", "/neighborhoods", right=OWNER, agents="neighborhood.places")
     def listing(self) -> dict[str, Any]:
-        """``{"neighborhoods": […], "unreadable": […]}``: every one that lies here, joined or not."""
+        """Lists the neighborhoods that lie here, joined or not."""
         found, unreadable = places(self._home.root)
         return {
             "neighborhoods": [self._row(one) for one in found],
@@ -109,8 +112,9 @@ class PlaceOperations:
             }
         }
 
-    def create(self, name: str, about: str = "") -> dict[str, Any]:
-        """A new neighborhood of this owner, who is its first member. Raises ``NeighborhoodConflictError``."""
+    @operation("neighborhoods.create", "POST", "/neighborhoods", right=OWNER)
+    def create(self, name: Text, about: str = "") -> dict[str, Any]:
+        """Creates a neighborhood `name`, with a sentence `about` it."""
         name, about = plain(name), plain(about, 500)
         if not name or name.startswith("@"):
             raise UsageProblemError(
@@ -231,15 +235,16 @@ class PlaceOperations:
             "message": f"{agent}, in {place.name}: {who}.",
         }
 
+    @operation("neighborhoods.pack", "POST", "/neighborhoods/{neighborhood}/pack", right=OWNER)
     def pack(
-        self, selector: str, *, into: str = "", allow: Collection[str] = (), overwrite: bool = False
+        self, neighborhood: str, into: str = "", allow: list[str] | None = None, overwrite: bool = False
     ) -> dict[str, Any]:
-        """Packs a neighborhood's folder as an egg."""
+        """Packs a neighborhood's folder as an egg; `into`, `allow` and `overwrite` as of an egg."""
         from neighborhoods.places.place_egg import pack_place  # brings the archive writer along
 
-        place = self._find(selector)
+        place = self._find(neighborhood)
         at = datetime.now(UTC)
-        target = Path(into) if into else self._target(place, at, "neighborhood")
+        target = whole_path(into) if into else self._target(place, at, "neighborhood")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         done = pack_place(
             place,
@@ -248,7 +253,7 @@ class PlaceOperations:
             maker=EggMaker(version=__version__, host=self._machine),
             at=at,
             secrets_of=self._host,
-            allow=allow,
+            allow=allow or (),
             overwrite=overwrite,
         )
         return {

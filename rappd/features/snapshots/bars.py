@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from rappd.cli.console import print_json_line, redraws, strip_control, terminal_width, utf8
+from rappd.cli.console import redraws, strip_control, terminal_width, utf8
+from rappd.cli.printer import Printer
 from rappd.cli.tables import beginning
 from twins.byte_sizes import format_bytes
 
@@ -18,10 +19,10 @@ _SPEED_AFTER = 3.0
 
 
 @contextmanager
-def machine_bars(*, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]:
+def machine_bars(printer: Printer) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Gives what is told each state of the work. The bars stay when it is done."""
-    if as_json:
-        yield _Lines().tell
+    if printer.for_scripts:
+        yield _Lines(printer).tell
         return
     bars = _Bars()
     try:
@@ -31,7 +32,8 @@ def machine_bars(*, as_json: bool) -> Iterator[Callable[[dict[str, Any]], None]]
 
 
 class _Lines:
-    def __init__(self) -> None:
+    def __init__(self, printer: Printer) -> None:
+        self._printer = printer
         self._told: list[dict[str, Any]] = []
 
     def tell(self, work: dict[str, Any]) -> None:
@@ -40,7 +42,7 @@ class _Lines:
             events.append({"event": "drill", "state": "hatching", "path": work["egg"]})
         for event in events:
             if event not in self._told:
-                print_json_line(event)
+                self._printer.event(event)
         self._told = events
 
 

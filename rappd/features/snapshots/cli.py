@@ -12,12 +12,12 @@ import click
 
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
-from rappd.cli.console import print_json, print_json_line, print_status
+from rappd.cli.console import print_status
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import printer_for
+from rappd.cli.printer import JSON, Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.features.eggs.cli_options import JSON
+from rappd.features.eggs.cli_options import whole
 from rappd.features.snapshots.bars import machine_bars
 from rappd.features.snapshots.members_cli import ask_for_tokens
 from rappd.features.snapshots.text import show_drill, show_schedule, show_snapshot, show_snapshots
@@ -50,16 +50,15 @@ def snapshot(
     allow: tuple[str, ...],
     force: bool,
     no_drill: bool,
-    as_json: bool,
+    printer: Printer,
 ) -> int:
     """Back up all machines, this one and the others, into one file: a snapshot.
 
     Cut off, it goes on where it stopped. Keys and .env files stay behind. With --json, one event a line.
     """
     home = HomeClient(Home.here(), timeout=_SECONDS)
-    if not as_json:
-        ask_for_tokens(home, only)
-    with machine_bars(as_json=as_json) as tell:
+    ask_for_tokens(home, printer, only)
+    with machine_bars(printer) as tell:
         done = followed(
             home,
             "snapshots.take",
@@ -72,18 +71,15 @@ def snapshot(
                 "max_twin_bytes": max_twin_bytes,
             },
             only=only,
-            into=str(Path(out).expanduser().absolute()) if out else "",
+            into=whole(out),
             allow=allow,
             overwrite=force,
             drill=not no_drill,
         )
     no_way = done.pop("no_way")
-    if as_json:
-        print_json_line({"event": "done", **done})
-    else:
-        show_snapshot(done)
-        for machine, why in no_way.items():
-            print_status("note", f"{machine} is not in it: {why}")
+    printer.event({"event": "done", **done}, show_snapshot, done)
+    for machine, why in no_way.items():
+        printer.note(print_status, "note", f"{machine} is not in it: {why}")
     if done["partial"]:
         return _PARTIAL
     drilled = done["snapshot"]["drill"]
@@ -92,26 +88,19 @@ def snapshot(
 
 @click.command()
 @JSON
-def snapshots(as_json: bool) -> None:
+def snapshots(printer: Printer) -> None:
     """List the backups of all machines (snapshots), the newest first, and whether each can be restored."""
-    found = HomeClient(Home.here(), reads=True).do("snapshots.list")
-    if as_json:
-        print_json(found)
-    else:
-        show_snapshots(found)
+    printer.result(HomeClient(Home.here(), reads=True).do("snapshots.list"), show_snapshots)
 
 
 @click.command()
 @click.argument("snapshot")
 @JSON
-def drill(snapshot: str, as_json: bool) -> int:
+def drill(snapshot: str, printer: Printer) -> int:
     """Hatch SNAPSHOT into a scratch folder, compare every file, and throw it away."""
     home = HomeClient(Home.here(), timeout=_SECONDS)
     found = followed(home, "snapshots.drill", lambda work: None, snapshot=str(snapshot_at(snapshot)))
-    if as_json:
-        print_json(found)
-    else:
-        show_drill(found["snapshot"])
+    printer.result(found, show_drill, found["snapshot"])
     return 1 if found["snapshot"]["drill"]["problem"] else 0
 
 
@@ -119,13 +108,13 @@ def drill(snapshot: str, as_json: bool) -> int:
 @click.argument("before")
 @click.argument("after")
 @JSON
-def diff(before: str, after: str, as_json: bool) -> None:
+def diff(before: str, after: str, printer: Printer) -> None:
     """Show the differences between two snapshots, by name or file."""
     from neighborhoods.snapshot.diff import compare_snapshots
     from rappd.features.eggs.text import show_differences
 
     found = compare_snapshots(snapshot_at(before), snapshot_at(after))
-    printer_for(as_json).result(found.as_json(), show_differences, found)
+    printer.result(found.as_json(), show_differences, found)
 
 
 @click.command()
@@ -137,7 +126,7 @@ def diff(before: str, after: str, as_json: bool) -> None:
     "--zone", default=None, metavar="ZONE", help="Time zone, like Europe/Berlin; without it, this machine's."
 )
 @JSON
-def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, as_json: bool) -> None:
+def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, printer: Printer) -> None:
     """Back up all machines (a snapshot) at set times: daily 03:00, weekly sunday 03:00, every 6 hours; off ends it.
 
     What was missed while rappd was stopped runs once at its next start. After each whole one, older ones that
@@ -154,10 +143,7 @@ def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, as_json:
         zone = present.get("zone") if zone is None else zone
         said = {"rule": text or present.get("rule", ""), "keep": keep or present.get("keep"), "zone": zone}
         found = daemon.do("schedule.set", **said)
-    if as_json:
-        print_json(found)
-    else:
-        show_schedule(found["schedule"])
+    printer.result(found, show_schedule, found["schedule"])
 
 
 def followed(

@@ -10,25 +10,14 @@ import msgspec
 
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.token_uses import TokenUses
-from rappd.cli.console import (
-    arrow,
-    command,
-    interactive,
-    print_json,
-    print_out,
-    print_status,
-    status_mark,
-    strip_control,
-    wrapped,
-)
+from rappd.cli.console import arrow, command, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
 from rappd.cli.names import peer_names
-from rappd.cli.printer import printer_for
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
-from rappd.cli.tables import table
+from rappd.cli.tables import Table, table
 from rappd.daemon.home import Home
-from rappd.features.eggs.cli_options import JSON
 from rappd.features.eggs.peers_cli import send_egg
 from twins.byte_sizes import format_bytes
 
@@ -38,48 +27,30 @@ _SECONDS = 3600.0
 
 @click.command()
 @JSON
-def members(as_json: bool) -> None:
+def members(printer: Printer) -> None:
     """List your machines: paired, found, and written down in peers.json."""
     found = HomeClient(Home.here(), reads=True).do("snapshots.members")
-    if as_json:
-        print_json(found)
-        return
-    if not found["members"]:
-        print_out("No other machine is known.")
-        print_out(f"  {arrow()} {command('rappd peers add ADDRESS')}, or ssh_host in peers.json")
-        return
-    table(["MACHINE", "KNOWN AS", "READ BY", "WHERE"], [*map(_member_row, found["members"])], shrink=3)
-    for row in found["members"]:
-        if row["trouble"]:
-            print_out(f"{status_mark('note')} {strip_control(row['name'])}: {row['trouble']}")
+    printer.result(found, _show_members, found["members"])
 
 
 @click.command()
 @click.argument("machine", nargs=-1, shell_complete=peer_names)
 @JSON
-def probe(machine: tuple[str, ...], as_json: bool) -> int:
+def probe(machine: tuple[str, ...], printer: Printer) -> int:
     """Ask whether each MACHINE can be read now; all without any. Nothing is written."""
     home = HomeClient(Home.here(), reads=True, timeout=_SECONDS)
-    if not as_json:
-        ask_for_tokens(home, machine)
-    with progress() as line:
-        line(f"Asking {count(len(machine), 'machine') if machine else 'all machines'}…")
+    ask_for_tokens(home, printer, machine)
+    with progress(f"Asking {count(len(machine), 'machine') if machine else 'all machines'}…"):
         found = home.do("snapshots.probe", machines=machine)
     rows = found["members"]
-    if as_json:
-        print_json(found)
-    else:
-        for row in rows:
-            _show_probe(row)
-        if not rows:
-            print_out("No other machine is known.")
+    printer.result(found, _show_probes, rows)
     whole = all(row["probe"]["reachable"] and not row["probe"].get("unread") for row in rows)
     return 0 if whole else _PARTIAL
 
 
-def ask_for_tokens(home: HomeClient, machines: Sequence[str] = ()) -> None:
+def ask_for_tokens(home: HomeClient, printer: Printer, machines: Sequence[str] = ()) -> None:
     """Asks the person at the terminal for each variable and host that was not allowed yet; without one, nothing."""
-    if not interactive():
+    if not printer.asks:
         return
     for use in home.do("snapshots.unasked_tokens", machines=machines)["unasked"]:
         variable, host = use["variable"], use["host"]
@@ -92,12 +63,12 @@ def ask_for_tokens(home: HomeClient, machines: Sequence[str] = ()) -> None:
 @click.argument("file")
 @click.argument("peer", shell_complete=peer_names)
 @JSON
-def send(file: str, peer: str, as_json: bool) -> None:
+def send(file: str, peer: str, printer: Printer) -> None:
     """Send the snapshot FILE, or of that name, to PEER, sealed for it. There it waits until its owner hatches it.
 
     Cut off, it goes on where it stopped: rappd outbox list.
     """
-    send_egg(SnapshotFolder(Home.here().root).find(file), peer, printer_for(as_json))
+    send_egg(SnapshotFolder(Home.here().root).find(file), peer, printer)
 
 
 @click.command()
@@ -105,36 +76,47 @@ def send(file: str, peer: str, as_json: bool) -> None:
 @click.argument("host", required=False)
 @click.option("--remove", is_flag=True, help="Take the yes back.")
 @JSON
-def token(variable: str | None, host: str | None, remove: bool, as_json: bool) -> None:
+def token(variable: str | None, host: str | None, remove: bool, printer: Printer) -> None:
     """Let the value of VARIABLE go to HOST, where peers.json says so (auth_token_env); alone: list what is allowed.
 
     peers.json may be a copy of somebody else's: no variable goes anywhere before you said so here.
     """
     uses = TokenUses(Home.here().token_uses)
     if variable is None:
-        found = uses.listing()
-        if as_json:
-            print_json({"allowed": [msgspec.to_builtins(one) for one in found]})
-            return
-        if not found:
-            print_out("No variable goes to any host.")
-            return
-        table(["VARIABLE", "HOST", "SINCE"], [[one.variable, one.host, one.at] for one in found], shrink=1)
+        found = [msgspec.to_builtins(one) for one in uses.listing()]
+        printer.result({"allowed": found}, _TOKENS, found)
         return
     if host is None:
         raise click.UsageError("Name the host, too, as in github.com.")
     if remove:
         was = uses.remove(variable, host)
-        if as_json:
-            print_json({"removed": was})
-        else:
-            print_status("good", f"{variable} goes to {host} no more." if was else "That was not allowed.")
+        printer.done(
+            {"removed": was}, f"{variable} goes to {host} no more." if was else "That was not allowed."
+        )
         return
     use = uses.allow(variable, host)
-    if as_json:
-        print_json({"use": msgspec.to_builtins(use)})
-    else:
-        print_status("good", f"{use.variable} may go to {use.host}.", "rappd neighborhood probe")
+    what = f"{use.variable} may go to {use.host}."
+    printer.done({"use": msgspec.to_builtins(use)}, what, "rappd neighborhood probe")
+
+
+_TOKENS = Table(
+    ("VARIABLE", "variable"),
+    ("HOST", "host"),
+    ("SINCE", "at"),
+    none=("No variable goes to any host.", ""),
+    shrink=1,
+)
+
+
+def _show_members(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        print_out("No other machine is known.")
+        print_out(f"  {arrow()} {command('rappd peers add ADDRESS')}, or ssh_host in peers.json")
+        return
+    table(["MACHINE", "KNOWN AS", "READ BY", "WHERE"], [*map(_member_row, rows)], shrink=3)
+    for row in rows:
+        if row["trouble"]:
+            print_out(f"{status_mark('note')} {strip_control(row['name'])}: {row['trouble']}")
 
 
 def _member_row(row: dict[str, Any]) -> list[str]:
@@ -147,6 +129,13 @@ def _member_row(row: dict[str, Any]) -> list[str]:
         "github": row["github_neighborhood"],
     }.get(row["way"], row["address"] or row["url"])
     return [strip_control(text) for text in (row["name"], known, "-" if row["self"] else way, where)]
+
+
+def _show_probes(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        _show_probe(row)
+    if not rows:
+        print_out("No other machine is known.")
 
 
 def _show_probe(row: dict[str, Any]) -> None:

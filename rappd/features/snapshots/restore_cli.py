@@ -8,12 +8,13 @@ from typing import Any
 
 import click
 
-from rappd.cli.console import interactive, print_json, print_out
+from rappd.cli.console import print_out
 from rappd.cli.home_client import HomeClient
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.cli_options import JSON, egg_at
+from rappd.features.eggs.cli_options import egg_at
 from rappd.features.snapshots.cli import followed, snapshot_at
 from rappd.features.snapshots.members_cli import ask_for_tokens
 from rappd.features.snapshots.text import show_open_calls, show_restore_plan, show_restored, show_way_on
@@ -48,9 +49,9 @@ def restore_options(function: Callable[..., Any]) -> Callable[..., Any]:
 @click.argument("file")
 @restore_options
 @JSON
-def plan(file: str, as_json: bool, **given: Any) -> None:
+def plan(file: str, printer: Printer, **given: Any) -> None:
     """Show what bringing FILE back would do, here and elsewhere. Nothing is written."""
-    show_plan_of(file, given, as_json=as_json)
+    show_plan_of(file, given, printer)
 
 
 @click.command()
@@ -60,31 +61,32 @@ def plan(file: str, as_json: bool, **given: Any) -> None:
 @click.option("--approved", default="", metavar="DIGEST", help="Only if the plan is still this one.")
 @click.option("--yes", is_flag=True, help="Do not ask before other machines are written to.")
 @JSON
-def hatch(file: str, dry_run: bool, approved: str, yes: bool, as_json: bool, **given: Any) -> int:
+def hatch(file: str, dry_run: bool, approved: str, yes: bool, printer: Printer, **given: Any) -> int:
     """Bring FILE back: this machine's part, and each other machine's to where it came from.
 
     What is there stays, unless an option says otherwise. What fails is named, and the rest goes on; a second
     run does only what is left.
     """
     if dry_run:
-        show_plan_of(file, given, as_json=as_json)
+        show_plan_of(file, given, printer)
         return 0
-    return hatch_snapshot(file, given, approved=approved, yes=yes, as_json=as_json)
+    return hatch_snapshot(file, given, printer, approved=approved, yes=yes)
 
 
-def show_plan_of(file: str, given: dict[str, Any], *, as_json: bool) -> None:
+def show_plan_of(file: str, given: dict[str, Any], printer: Printer) -> None:
     """Plans and shows."""
     path = egg_at(snapshot_at(file)).absolute()
-    found = _planned(HomeClient(Home.here(), reads=True, timeout=_SECONDS), path, given)
-    if as_json:
-        print_json(found)
-    else:
-        show_restore_plan(found["plan"], path=path)
-        show_way_on(found["plan"], file=file)
+    found = _planned(HomeClient(Home.here(), reads=True, timeout=_SECONDS), printer, path, given)
+
+    def show(plan: dict[str, Any]) -> None:
+        show_restore_plan(plan, path=path)
+        show_way_on(plan, file=file)
+
+    printer.result(found, show, found["plan"])
 
 
 def hatch_snapshot(
-    file: str, given: dict[str, Any], *, approved: str = "", yes: bool = False, as_json: bool = False
+    file: str, given: dict[str, Any], printer: Printer, *, approved: str = "", yes: bool = False
 ) -> int:
     """Brings a snapshot back, after a yes where other machines would be written to. Returns the exit code."""
     from neighborhoods.snapshot.plan import writes_elsewhere
@@ -92,9 +94,9 @@ def hatch_snapshot(
     path = egg_at(snapshot_at(file)).absolute()
     home = HomeClient(Home.here(), timeout=_SECONDS)
     if not approved:
-        planned = _planned(home, path, given)["plan"]
+        planned = _planned(home, printer, path, given)["plan"]
         if writes_elsewhere(planned) and not yes:
-            if as_json or not interactive():
+            if not printer.asks:
                 raise UnconfirmedError(
                     "Other machines would be written to; nothing was.",
                     do="Look at the plan, then add --yes, or --approved with the digest that plan --json shows.",
@@ -104,8 +106,7 @@ def hatch_snapshot(
                 print_out("Nothing was written.")
                 return 0
         approved = planned["digest"]
-    with progress() as line:
-        line(f"Reading {path.name}…")
+    with progress(f"Reading {path.name}…") as line:
 
         def tell(work: dict[str, Any]) -> None:
             line(f"Hatching {work['parts']['last']}…")
@@ -114,18 +115,14 @@ def hatch_snapshot(
             home, "snapshots.restore", tell, snapshot=str(path), options=given, approved=approved
         )
     open_calls = found.pop("open_calls")
-    if as_json:
-        print_json(found)
-    else:
-        show_restored(found["hatched"], path=path)
-        show_open_calls(open_calls)
+    printer.result(found, show_restored, found["hatched"], path)
+    printer.note(show_open_calls, open_calls)
     return _PARTIAL if found["hatched"]["partial"] else 0
 
 
-def _planned(home: HomeClient, path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    ask_for_tokens(home)
-    with progress() as line:
-        line(f"Reading {path.name}…")
+def _planned(home: HomeClient, printer: Printer, path: Path, given: dict[str, Any]) -> dict[str, Any]:
+    ask_for_tokens(home, printer)
+    with progress(f"Reading {path.name}…"):
         return home.do("snapshots.plan", snapshot=str(path), options=given)
 
 

@@ -163,7 +163,7 @@ def show_way_on(plan: dict[str, Any], *, file: str) -> None:
     print_out(f"Nothing was written. {arrow()} {onward}")
 
 
-def show_restored(done: dict[str, Any], *, path: Path) -> None:
+def show_restored(done: dict[str, Any], path: Path) -> None:
     """Shows the result of a restore, and how to undo it. ``path``: the egg's."""
     mark = status_mark("note" if done["partial"] else "good")
     nothing = done["nothing_to_do"] and not done["partial"]

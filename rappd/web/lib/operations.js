@@ -277,14 +277,14 @@ export const neighborhoods = {
   list: asks("GET", "/neighborhoods"),
   /** Creates a neighborhood `name`, with a sentence `about` it. */
   create: asks("POST", "/neighborhoods"),
+  /** Packs a neighborhood's folder as an egg; `into`, `allow` and `overwrite` as of an egg. */
+  pack: asks("POST", "/neighborhoods/{neighborhood}/pack"),
   /** Joins by an invite or a neighborhood's egg (`path` on this machine), or one that lies here (`name`). */
   join: asks("POST", "/neighborhoods/join"),
   /** Shows one neighborhood: its roster with presence, what is shared, what is published. */
   show: asks("GET", "/neighborhoods/{neighborhood}"),
   /** Writes an invite, good for `days`, `into` a file; `peer` counts a paired machine among the members. */
   invite: asks("POST", "/neighborhoods/{neighborhood}/invite"),
-  /** Packs a neighborhood's folder as an egg; `into`, `allow` and `overwrite` as of an egg. */
-  pack: asks("POST", "/neighborhoods/{neighborhood}/pack"),
   /** Publishes `agent` with a `scope`: neighborhood, public, or personal, which takes it back. */
   publish: asks("POST", "/neighborhoods/{neighborhood}/publish"),
   /** Leaves a neighborhood; its files are set aside. */
