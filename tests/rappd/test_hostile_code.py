@@ -133,6 +133,21 @@ def test_the_last_good_copy_is_code_too(make_daemon: Callable[..., RunningDaemon
     assert not _agent(daemon)
 
 
+def test_installing_a_rapplication_is_no_yes_to_what_is_held(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.home.mkdir(parents=True, exist_ok=True)
+    service = daemon.home / "brainstem" / "services" / "kanban_service.py"
+    held = Trust(daemon.home).quarantine
+    held.hold(service, "ab" * 32, "It came in an egg of kitchen.", "kitchen.egg")
+    daemon.start()
+    assert daemon.cli("rapps", "install", "kanban").returncode == 0
+    assert daemon.get("/api/kanban").status == 403
+    held.release(service)
+    assert daemon.get("/api/kanban").status == 200, "the probe works"
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

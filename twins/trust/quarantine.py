@@ -94,11 +94,6 @@ class QuarantineList:
         """True when the file at ``path`` must not run with the content of that hash."""
         return self.entry(path, sha256) is not None
 
-    def why(self, path: Path | str, sha256: str) -> str:
-        """The reason why the file at ``path`` must not run with that content; "" when it may."""
-        one = self.entry(path, sha256)
-        return one.why if one else ""
-
     def entry(self, path: Path | str, sha256: str) -> QuarantineEntry | None:
         """The hold of the file at ``path`` with that content; None when it may run.
 

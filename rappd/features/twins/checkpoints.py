@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.features.operation import OWNER, operation
-from rappd.features.twins.supervisor import TwinSupervisor
+from rappd.tenants.tenants import Tenants
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.eggs.writers.formats import EggMaker
@@ -41,7 +41,7 @@ class CheckpointOperations:
         identity: IdentityKey,
         *,
         machine: str,
-        living: TwinSupervisor,
+        living: Tenants,
         flush: Flush | None = None,
     ) -> None:
         self._places = TwinLayout(home.root)

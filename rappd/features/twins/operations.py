@@ -9,7 +9,7 @@ from typing import Any, Literal
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.twins.buddies import BuddyOperations
 from rappd.features.twins.queries import LastTalks, TwinQueries, who_is
-from rappd.features.twins.supervisor import TwinSupervisor
+from rappd.tenants.tenants import Tenants
 from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.cartridges.buddy_store import BuddyStore
 from twins.errors import TwinConflictError
@@ -31,7 +31,7 @@ class TwinOperations:
     def __init__(
         self,
         places: TwinLayout,
-        living: TwinSupervisor,
+        living: Tenants,
         *,
         held: QuarantineList,
         owner: str,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from agents.contract.file_discovery import find_sense_files, find_service_files
-from rappd.features.twins.supervisor import TwinSupervisor
+from rappd.tenants.tenants import Tenants
 from twins.cartridges.buddy_status_cache import StatusCache
 from twins.cartridges.buddy_store import KIND as BUDDY
 from twins.errors import NoSuchTwinError
@@ -25,7 +25,7 @@ LastTalks = Callable[[], Mapping[str, float]]
 class TwinQueries:
     """Reads one home's twins. Answers are JSON objects; raises ``ReportableError``."""
 
-    def __init__(self, places: TwinLayout, living: TwinSupervisor, last_talks: LastTalks) -> None:
+    def __init__(self, places: TwinLayout, living: Tenants, last_talks: LastTalks) -> None:
         self._places = places
         self._living = living
         self._last_talks = last_talks

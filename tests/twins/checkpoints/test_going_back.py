@@ -202,7 +202,8 @@ def test_code_that_was_held_then_is_held_again(garden: Garden) -> None:
     garden.make()
     garden.live_on()
     garden.go_back()
-    assert garden.held.why(path, digest) == "It came in an egg."
+    entry = garden.held.entry(path, digest)
+    assert entry is not None and entry.why == "It came in an egg."
 
 
 NAMES = ["a", "b", "a.json", "pump.key", "private", "kept", "deep/er", "a/b/c"]

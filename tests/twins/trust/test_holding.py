@@ -31,7 +31,8 @@ def test_a_hold_is_for_one_place_whatever_lies_there(home: AHome) -> None:
     home.held.hold(path, SHA, "It came in an egg.", "gardener", now=NOW)
     assert home.held.is_held(path, SHA)
     assert home.held.is_held(path, OTHER)
-    assert home.held.why(path, OTHER) == "It came in an egg. It was changed since."
+    entry = home.held.entry(path, OTHER)
+    assert entry is not None and entry.why == "It came in an egg. It was changed since."
     assert not home.held.is_held(path.with_name("y_agent.py"), SHA)
     [hold] = home.held.listing()
     assert (hold.path, hold.why, hold.origin) == (

@@ -72,7 +72,7 @@ def test_each_part_of_the_rules_is_another_object_once_it_changed(tmp_path: Path
     trust.quarantine.hold(workspace.agents / "a_agent.py", "aa" * 32, "Why.", "rose.egg")
     again = rules.look()
     assert again[0] is not held and again[1] is origins
-    assert rules.standing()["held"]
+    assert rules.standing["held"]
 
 
 CONTENTS = (b"one", b"two", b"three")
