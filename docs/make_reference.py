@@ -407,10 +407,13 @@ def operations_js() -> str:
     """operations.js: a function for each operation, for the page."""
     parts = []
     for noun, found in groupby(all_operations(), key=lambda one: one.noun):
-        rows = [f"  /** {_line(one.about)} */\n  {_camel(one.name)}: {_form(one)},\n" for one in found]
+        rows = [f"  {_camel(one.name)}: {_form(one)},\n" for one in found]
         parts.append(f"export const {noun} = {{\n{''.join(rows)}}};\n")
     body = "\n".join(parts)
-    return f"""/** The daemon's operations, by noun and verb. Made by docs/make_reference.py from the code. */
+    return f"""/**
+ * The daemon's operations, by noun and verb; docs/routes.md says what each does. Made by docs/make_reference.py from
+ * the code.
+ */
 
 import {{ ask, download, postWithEvents, upload }} from "./api.js";
 

@@ -211,9 +211,8 @@ class Daemon:
             workspace,
             self.eggs,
             lambda key, **how: self.places.pack(key, **how),
+            lambda: self.settings,
             machine=self.name,
-            github=settings.text("estate.github"),
-            private_pointer=settings.text("estate.private"),
         )
         self.places = PlaceOperations(
             home,

@@ -25,6 +25,7 @@ from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import PackRequest
 from rappd.features.eggs.waiting import whole_path
 from rappd.features.operation import OWNER, Text, operation
+from rappd.settings.load import Settings
 from twins.byte_sizes import format_bytes
 from twins.eggs.nested_eggs import FOLDER
 from twins.workspace.identity_file import Identity, indented
@@ -45,21 +46,16 @@ class EstateOperations:
         host: Workspace,
         eggs: EggOperations,
         pack_place: PackPlace,
+        settings: Callable[[], Settings],
         *,
         machine: str,
-        github: str,
-        private_pointer: str,
     ) -> None:
-        """``pack_place`` packs one neighborhood by its key.
-
-        ``private_pointer``: the repository of the owner's private tier; only this text ever travels.
-        """
+        """``pack_place`` packs one neighborhood by its key."""
         self._home = home
         self._host = host
         self._eggs, self._pack_place = eggs, pack_place
+        self._settings = settings
         self._machine = machine
-        self._github = github
-        self._pointer = private_pointer
         self._twins = TwinLayout(home.root)
 
     @operation("estate.show", "GET", "/estate", right=OWNER)
@@ -192,7 +188,8 @@ class EstateOperations:
                     at=at,
                     key=self._home.identity(),
                     maker=maker,
-                    private_pointer=self._pointer,
+                    # the repository of the owner's private tier: this text alone ever travels
+                    private_pointer=self._settings().text("estate.private"),
                 )
                 size, digest = settled(file)
         return {
@@ -234,6 +231,10 @@ class EstateOperations:
             return {"path": str(self._eggs.waiting.keep(part, digest, name))}
         finally:
             part.unlink(missing_ok=True)
+
+    @property
+    def _github(self) -> str:
+        return self._settings().text("estate.github")
 
     def _change(self, change: Callable[[Estate, datetime], Estate], what: str) -> dict[str, Any]:
         with estate_file.changing(self._home.root):

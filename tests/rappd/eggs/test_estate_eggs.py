@@ -75,6 +75,16 @@ def test_estate_egg_never_holds_the_private_tier(desk: RunningDaemon, tmp_path: 
     assert {row["hash"] for row in manifest["members"]} >= keys(desk)
 
 
+def test_estate_egg_of_a_running_daemon_has_the_pointer_as_it_is_set_now(
+    make_daemon: Make, tmp_path: Path
+) -> None:
+    daemon = make_daemon("desk", LLM_FAKE="1", RAPPD_NAME="desk").start()
+    assert daemon.cli("config", "set", "estate.private", "ada/elsewhere").returncode == 0
+    done(daemon, "estate", "pack", "--no-twins", "-o", tmp_path / "estate.egg")
+    with zipfile.ZipFile(tmp_path / "estate.egg") as archive:
+        assert json.loads(archive.read("manifest.json"))["private_estate_pointer"] == "ada/elsewhere"
+
+
 def test_each_egg_in_an_estate_hatches_as_its_own_kind(
     desk: RunningDaemon, make_daemon: Make, tmp_path: Path
 ) -> None:
