@@ -339,9 +339,10 @@ class Tenant:
         if stamps == self._stamps:
             return False
         self.senses.look()
-        held = self._trust.look_at_quarantine()
-        self._stamps = stamps
-        return held is not self.registry.rules_seen[0]
+        is_other = self._trust.look_at_quarantine() is not self.registry.rules_seen[0]
+        if not is_other:  # else the refresh that follows may fail, and the next turn has to try again
+            self._stamps = stamps
+        return is_other
 
     def _find_service(self, name: str) -> tuple[Path, str, Verdict] | None:
         """The file of a service, the hash of its content, and whether that may run."""

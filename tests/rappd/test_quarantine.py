@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 
+import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 
+from agents.contract.agent import Change
+from rappd.tenants.tenant import Tenant
 from twins.trust.quarantine import QuarantineList
 
 SERVICE = 'name = "oven"\n\n\ndef handle(method, path, body):\n    return {"warm": True}, 200\n'
@@ -58,6 +62,31 @@ def test_quarantined_agent_is_listed_and_not_loaded(
     assert done["message"] == "oven_agent.py is approved, and runs."
     assert daemon.post("/agents/run", {"agent": "Oven"}, control=True).json()["result"] == "done"
     assert trace.exists()
+
+
+def test_hold_counts_although_the_first_look_at_it_failed(
+    make_daemon: Callable[..., RunningDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    source = agent_source("Oven")
+    daemon.drop("oven_agent.py", source)
+    daemon.start()
+    assert "Oven" in daemon.agent_names()
+    refresh, failures = Tenant.refresh, [OSError("too many open files")]
+
+    async def failing(tenant: Tenant) -> list[Change]:
+        if failures:
+            raise failures.pop()
+        return await refresh(tenant)
+
+    monkeypatch.setattr(Tenant, "refresh", failing)
+    digest = hashlib.sha256(source.encode()).hexdigest()
+    path = daemon.home / "brainstem" / "agents" / "oven_agent.py"
+    QuarantineList(daemon.home / "held.json", daemon.home).hold(path, digest, "Why.", "kitchen.egg")
+    assert daemon.post("/chat", {"user_input": "hello"}).status == 500
+    time.sleep(0.1)  # a turn that follows at once does not look again
+    daemon.chat("hello")
+    assert row(daemon, "oven_agent.py")["held"]
 
 
 def test_egg_file_changed_on_disk_is_held_until_the_owners_yes(
