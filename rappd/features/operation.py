@@ -86,6 +86,7 @@ class OpenDownload(NamedTuple):
     close: Callable[[], object]
     name: str = ""
     went: Callable[[], object] = lambda: None
+    kind: str = "application/octet-stream"
 
 
 class MissingArgumentError(ReportableError):

@@ -6,7 +6,6 @@ import asyncio
 import zlib
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 import orjson
 from aiohttp import BodyPartReader, MultipartReader, StreamReader, web
@@ -17,7 +16,6 @@ from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
 
 BODY_SECONDS = 30.0
-_HEADER = "x-rappd-"
 
 
 class InvalidBodyError(ReportableError):
@@ -56,12 +54,6 @@ class BodyTimeoutError(ReportableError):
 
     code = "too_slow"
     status = 408
-
-
-def headers_beside_file(request: web.Request) -> dict[str, str]:
-    """The arguments that other machines and phones send beside a file: ``X-Rappd-Name``, percent-encoded."""
-    named = ((name.lower(), value) for name, value in request.headers.items())
-    return {name.removeprefix(_HEADER): unquote(value) for name, value in named if name.startswith(_HEADER)}
 
 
 async def json_object(request: web.Request) -> dict[str, Any]:

@@ -8,10 +8,9 @@ import json
 import logging
 import mimetypes
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -22,20 +21,19 @@ from neighborhoods.discovery.addresses import network_of
 from rappd.daemon.rate_limit import AddressLimit, RateLimit
 from rappd.errors import RefusedError
 from rappd.features.eggs.for_phones import EggsForPhones
-from rappd.features.operation import OpenDownload, Operation, OperationTable, Upload
+from rappd.features.operation import Operation, OperationTable
 from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.http.bodies import (
     InvalidBodyError,
     UnsupportedMediaTypeError,
-    headers_beside_file,
     ok,
     plain,
     problem,
 )
 from rappd.http.listening_sockets import listen
+from rappd.http.remote_operations import answer
 from rappd.tether.devices import Device
-from rappd.tether.egg_transfers import EggTransfer
-from rappd.tether.errors import BadEggTokenError, OfferTooLongError, TetherUnavailableError
+from rappd.tether.errors import OfferTooLongError, TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
 from rappd.tether.offer import MOST_BYTES
 from rappd.tether.phones import Phones
@@ -208,48 +206,14 @@ def _operation_route(
 ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
     """A route for phones with a token, which stands for the operation's right and ends with it."""
 
-    async def answer(request: web.Request) -> web.StreamResponse:
+    async def handle(request: web.Request) -> web.StreamResponse:
         phones = request.app[PHONES]
         device = phones.token_bearer(_token(request), one.right)
         mark_authenticated(request)
         with phones.egg_transfer(device) as transfer:
-            given = one.read({**headers_beside_file(request), **request.match_info}, as_text=True)
-            egg = Upload(_pieces(request, transfer), request.content_length or 0)
-            known = {Device: device, Upload: egg}
-            found = await perform(**given, **{name: known[kind] for name, kind in one.of_request.items()})
-            if not isinstance(found, OpenDownload):
-                return ok(found)
-            try:
-                return await _send(request, found, transfer)
-            finally:
-                found.close()
+            return await answer(request, one, perform, {Device: device}, transfer, HEADERS)
 
-    return answer
-
-
-async def _pieces(request: web.Request, transfer: EggTransfer) -> AsyncIterator[bytes]:
-    body = request.content.iter_chunked(_CHUNK)
-    while piece := await transfer.step(anext(body, b"")):
-        yield piece
-
-
-async def _send(request: web.Request, found: OpenDownload, transfer: EggTransfer) -> web.StreamResponse:
-    """Streams a file; the connection is cut when the phone may have it no more, or takes nothing for a minute."""
-    size = await asyncio.to_thread(found.file.seek, 0, 2)
-    await asyncio.to_thread(found.file.seek, 0)
-    headers = {**HEADERS, "Content-Type": "application/octet-stream", "X-Rappd-Name": quote(found.name)}
-    response = web.StreamResponse(headers=headers)
-    response.content_length = size
-    await response.prepare(request)
-    try:
-        while piece := await asyncio.to_thread(found.file.read, _CHUNK):
-            await transfer.step(response.write(piece))
-    except (BadEggTokenError, TimeoutError, ConnectionError):
-        if request.transport is not None:
-            request.transport.abort()
-    if request.transport is not None and not request.transport.is_closing():
-        found.went()
-    return response
+    return handle
 
 
 class _SocketChannel:

@@ -19,13 +19,17 @@ STILL_SECONDS = 60.0
 
 
 class EggTransfer:
-    """A phone's request that sends or fetches an egg; each read from the phone and each write to it passes ``step``."""
+    """A phone's request that sends or fetches an egg; each read from the phone and each write to it is a step."""
 
     def __init__(self, device: Device, may_carry: Callable[[Device], bool]) -> None:
         self._device, self._may_carry = device, may_carry
         self._limit: asyncio.Timeout | None = None
 
-    async def step(self, waits: Awaitable[T]) -> T:
+    async def sent(self, writing: Awaitable[None]) -> None:
+        """As ``received``."""
+        await self.received(writing)
+
+    async def received(self, waits: Awaitable[T]) -> T:
         """The result of ``waits``.
 
         Raises ``BadEggTokenError`` as soon as the phone may carry eggs no more, ``TimeoutError`` when nothing moves
@@ -43,7 +47,7 @@ class EggTransfer:
         return result
 
     def end_unless_allowed(self) -> None:
-        """Wakes a ``step`` that waits for a phone which may carry eggs no more."""
+        """Wakes a step that waits for a phone which may carry eggs no more."""
         if self._limit is not None and not self._may_carry(self._device):
             self._limit.reschedule(asyncio.get_running_loop().time())
 

@@ -243,7 +243,7 @@ class Phones:
     def token_bearer(self, token: str, right: Right) -> Device:
         """The device whose request carries this token, where it has the right. Raises ``BadEggTokenError``."""
         device = self.eggs.tokens.redeem(token, self._devices.get)
-        if not (self.may_carry_eggs(device) and right.admits(caller_of(device))):
+        if not right.admits(caller_of(device)):
             raise BadEggTokenError
         return device
 

@@ -53,4 +53,4 @@ class SnapshotsForPeers:
         with ExitStack() as reading:
             reading.enter_context(self._home.reading(peer.fingerprint))
             file = reading.enter_context(await copy())
-            return OpenDownload(file, reading.pop_all().close)
+            return OpenDownload(file, reading.pop_all().close, kind="application/x-tar")

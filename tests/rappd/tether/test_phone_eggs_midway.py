@@ -195,9 +195,9 @@ async def test_transfer_that_stands_still_ends(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(egg_transfers, "STILL_SECONDS", 0.05)
     allowed = [True]
     with EggTransfers().begun(device(), lambda _: allowed[0]) as transfer:
-        assert await transfer.step(asyncio.sleep(0, "moves")) == "moves"
+        assert await transfer.received(asyncio.sleep(0, "moves")) == "moves"
         with pytest.raises(TimeoutError):
-            await transfer.step(asyncio.sleep(5))
+            await transfer.received(asyncio.sleep(5))
         allowed[0] = False
         with pytest.raises(BadEggTokenError):
-            await transfer.step(asyncio.sleep(0))
+            await transfer.received(asyncio.sleep(0))
