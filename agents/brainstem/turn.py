@@ -43,37 +43,24 @@ WITHHELD = "The model's server withheld this answer (content filter). Say it in 
 
 
 class TurnTool(Protocol):
-    """An agent that a turn may call, of this machine or of another one."""
+    """An agent that a turn may call: one of this machine, or of another one, whose ``agent`` is None.
+
+    ``kind`` is ``look`` for a structural agent that may only look. ``operators``: no model server may call it that
+    the operator did not configure. ``definition`` is the OpenAI tool definition.
+    """
 
     @property
-    def name(self) -> str:
-        """Its name as models call it."""
-        ...
-
+    def name(self) -> str: ...
     @property
-    def kind(self) -> str:
-        """``look`` for a structural agent that may only look."""
-        ...
-
+    def kind(self) -> str: ...
     @property
-    def operators(self) -> bool:
-        """True for what no model server may call that the operator did not configure."""
-        ...
-
+    def operators(self) -> bool: ...
     @property
-    def definition(self) -> dict[str, Any]:
-        """The OpenAI tool definition."""
-        ...
-
+    def definition(self) -> dict[str, Any]: ...
     @property
-    def agent(self) -> Agent | None:
-        """The agent itself; None for one of another machine."""
-        ...
-
+    def agent(self) -> Agent | None: ...
     @property
-    def handler(self) -> CallTool:
-        """Calls it; a failing call costs one result."""
-        ...
+    def handler(self) -> CallTool: ...
 
 
 CallTool = Callable[[Any, dict[str, Any], dict[str, Any] | None, OnPiece | None], Awaitable[AgentResult]]

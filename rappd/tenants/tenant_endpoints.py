@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from agents.contract.agent import REACHING, Agent, is_structural
 from agents.contract.looking import LOOKING, looking_tool
@@ -29,20 +30,10 @@ _ANSWER: dict[str, Any] = {
     "required": ["response"],
 }
 
-
-class CallAgent(Protocol):
-    """Calls an agent within a turn, and writes both sides down."""
-
-    async def __call__(
-        self,
-        agent: Agent,
-        context: RequestContext,
-        arguments: dict[str, Any],
-        slush: dict[str, Any] | None,
-        on_piece: OnPiece | None,
-    ) -> AgentResult:
-        """The result; what goes wrong is the result, too."""
-        ...
+CallAgent = Callable[
+    [Agent, RequestContext, dict[str, Any], dict[str, Any] | None, OnPiece | None], Awaitable[AgentResult]
+]
+"""``TenantRequestHandler.call``."""
 
 
 def whole_endpoint(workspace: str, id: str, title: str, handler: Handler) -> Endpoint[Handler]:
@@ -57,17 +48,14 @@ def agent_endpoints(
     """The agents of a tenant in their order, then the structural ones for those who may only look."""
     found, looking = [], []
     for agent in agents:
-        name, id, handler = agent.tool_name, agent_id(agent.tool_name, node), partial(call, agent)
-        exposure = exposure_of(workspace, agent)
-        told, takes = agent.description, agent.parameters
-        found.append(
-            Endpoint[Call](id, "agent", workspace, name, told, takes, None, exposure, handler, agent)
-        )
+        one = Endpoint[Call](
+            agent_id(agent.tool_name, node), "agent", workspace, agent.tool_name, agent.description, agent.parameters,
+            None, exposure_of(workspace, agent), partial(call, agent), agent,
+        )  # fmt: skip
+        found.append(one)
         if agent.trusted and agent.name in LOOKING:
-            told, takes = looking_tool(agent.name, told, takes)
-            looking.append(
-                Endpoint[Call](id, "look", workspace, name, told, takes, None, LOOKS, handler, agent)
-            )
+            told, takes = looking_tool(agent.name, agent.description, agent.parameters)
+            looking.append(replace(one, kind="look", description=told, input=takes, exposure=LOOKS))
     return found + looking
 
 
