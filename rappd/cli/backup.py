@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agents.storage.text_file import NotUtf8Error, decode
-from rappd.cli.console import dim, interactive, print_json, print_out, status_mark, strip_control
+from rappd.cli.console import dim, interactive, print_out, status_mark, strip_control
 from rappd.cli.formatting import count, tilde
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from twins.byte_sizes import format_bytes
 
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+if TYPE_CHECKING:
+    from rappd.backup.create import Backup
+    from rappd.backup.restore import RestoreReport
+
 _PASSPHRASE = click.option(
     "--passphrase-file",
     type=click.Path(path_type=Path),
@@ -30,8 +34,10 @@ _PASSPHRASE = click.option(
 @_PASSPHRASE
 @click.option("--without-keys", is_flag=True, help="Leave keys and .env files behind, and do not ask.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
-@_JSON
-def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: bool, as_json: bool) -> None:
+@JSON
+def backup(
+    file: Path, passphrase_file: Path | None, without_keys: bool, force: bool, printer: Printer
+) -> None:
     """Write this whole home into FILE. Keys go in only under a passphrase."""
     from rappd.backup.create import back_up
     from rappd.daemon.home import machine_name
@@ -54,21 +60,12 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
                 f"Backing up  {100 * part // max(1, whole)} %  {format_bytes(part)} of {format_bytes(whole)}"
             ),
         )
-    if as_json:
-        left = [{"path": path, "why": why} for path, why in done.left_out]
-        print_json(
-            {
-                "backup": {
-                    "path": str(done.path),
-                    "files": done.files,
-                    "size": done.size,
-                    "sha256": done.sha256,
-                    "with_keys": done.with_keys,
-                    "left_out": left,
-                }
-            }
-        )
-        return
+    left = [{"path": path, "why": why} for path, why in done.left_out]
+    told = {name: getattr(done, name) for name in ("files", "size", "sha256", "with_keys")}
+    printer.result({"backup": {"path": str(done.path), **told, "left_out": left}}, _show_backup, done)
+
+
+def _show_backup(done: Backup) -> None:
     keys = "keys sealed" if done.with_keys else "without keys"
     print_out(
         f"{status_mark('good')} {count(done.files, 'file')}, {format_bytes(done.size)}, {keys}: {tilde(done.path)}"
@@ -85,8 +82,8 @@ def backup(file: Path, passphrase_file: Path | None, without_keys: bool, force: 
 @click.option(
     "--check", is_flag=True, help="Only read and compare every byte, and try the passphrase if one is given."
 )
-@_JSON
-def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool) -> None:
+@JSON
+def restore(file: Path, passphrase_file: Path | None, check: bool, printer: Printer) -> None:
     """Bring the home in FILE back, into an empty home."""
     from rappd.backup import restore
 
@@ -96,7 +93,7 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
     with progress(f"Checking {file.name}…"):
         manifest = restore.verify(file, passphrase=tried)
     if check:
-        _told_whole(manifest, tried=bool(tried), as_json=as_json)
+        printer.result({"backup": manifest}, _show_whole, manifest, bool(tried))
         return
     home = Home.here()
     if ControlClient(home).running():
@@ -104,20 +101,11 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
     passphrase = _passphrase(passphrase_file, new=False) if manifest["with_keys"] else ""
     with progress(f"Restoring {file.name}…"):
         done = restore.restore(file, home.root, passphrase=passphrase)
-    if as_json:
-        print_json(
-            {
-                "restored": {
-                    "home": str(done.home),
-                    "machine": done.machine,
-                    "backed_up_at": done.backed_up_at,
-                    "files": done.files,
-                    "with_keys": done.with_keys,
-                    "notes": done.notes,
-                }
-            }
-        )
-        return
+    told = {name: getattr(done, name) for name in ("machine", "backed_up_at", "files", "with_keys", "notes")}
+    printer.result({"restored": {"home": str(done.home), **told}}, _show_restored, done)
+
+
+def _show_restored(done: RestoreReport) -> None:
     print_out(
         f"{status_mark('good')} {strip_control(done.machine)} of {strip_control(done.backed_up_at)[:10]} is back: {count(done.files, 'file')}"
     )
@@ -125,10 +113,7 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, as_json: bool
         print_out(f"{status_mark('note')} {text}")
 
 
-def _told_whole(manifest: dict[str, Any], *, tried: bool, as_json: bool) -> None:
-    if as_json:
-        print_json({"backup": manifest})
-        return
+def _show_whole(manifest: dict[str, Any], tried: bool) -> None:
     print_out(
         f"{status_mark('good')} whole, of {strip_control(manifest['machine'])}, {strip_control(manifest['backed_up_at'])}"
     )

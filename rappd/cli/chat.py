@@ -20,13 +20,13 @@ from rappd.cli.console import (
     interactive,
     print_err,
     print_error,
-    print_json,
     print_out,
     redraws,
     strip_control,
     terminal_width,
 )
 from rappd.cli.formatting import count, took
+from rappd.cli.printer import Printer, json_option
 from rappd.cli.start_screen import thinking
 from rappd.cli.tables import cells, middle
 from rappd.cli.turn_renderer import EDGE, TurnRenderer
@@ -68,7 +68,7 @@ def talks(command: Verb) -> Verb:
 
 _OPTIONS = (
     click.argument("text", nargs=-1),
-    click.option("--json", "as_json", is_flag=True, help="The whole answer as one JSON object."),
+    json_option("The whole answer as one JSON object."),
     click.option("--user", "user_guid", default="", help="Whose memory to use (a GUID)."),
     click.option("--session", "session_id", default="", help="Go on with this conversation."),
     click.option(
@@ -100,7 +100,7 @@ def talk(
     status: dict[str, Any],
     *,
     text: Sequence[str],
-    as_json: bool,
+    printer: Printer,
     user_guid: str,
     session_id: str,
     model: str,
@@ -118,16 +118,15 @@ def talk(
     sentence = " ".join(text).strip()
     if not sentence and not sys.stdin.isatty():
         sentence = sys.stdin.read().strip()
-    if not sentence and (as_json or not sys.stdin.isatty()):
+    if not sentence and (printer.for_scripts or not sys.stdin.isatty()):
         raise UsageProblemError("TEXT is missing.", do=f'{partner.command} "what can you do?"')
     if model:
         session.choose_model(model)
     if not sentence:
         _converse(session, status)
         return
-    answer = session.ask(sentence, None if as_json else TurnRenderer(""))
-    if as_json:
-        print_json({"chat": answer})
+    answer = session.ask(sentence, None if printer.for_scripts else TurnRenderer(""))
+    printer.result({"chat": answer}, lambda _: None)  # the words were printed as they came
 
 
 class _ChatSession:

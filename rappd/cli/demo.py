@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
-from rappd.cli.console import command, dim, print_json, print_out, status_mark
+from rappd.cli.console import command, dim, print_out, status_mark
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def demo(as_json: bool) -> None:
+@JSON
+def demo(printer: Printer) -> None:
     """Watch three machines meet, help, and lose nothing.
 
     They run on this machine for some seconds, in a temporary folder, and touch nothing of yours.
@@ -25,8 +26,8 @@ def demo(as_json: bool) -> None:
 
         def told(what: str, detail: str) -> None:
             line.clear()
-            if not as_json:
-                print_out(f"{status_mark('good')} {what}{dim(f'  {detail}') if detail else ''}")
+            text = f"{status_mark('good')} {what}{dim(f'  {detail}') if detail else ''}"
+            printer.note(print_out, text)
             line("…")
 
         with interrupts.held():  # one that was made must be known, or nobody removes it
@@ -34,8 +35,5 @@ def demo(as_json: bool) -> None:
         with made as folder, interrupts.until_here():
             line("Three machines are starting…", at_once=True)
             counted = tell(Path(folder), told, interrupts)
-    if as_json:
-        print_json({"demo": counted})
-        return
-    print_out()
-    print_out(f"The same on your own machines: {command('rappd peers list')}")
+    text = f"\nThe same on your own machines: {command('rappd peers list')}"
+    printer.result({"demo": counted}, print_out, text)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from rappd.cli.console import advice, arrow, print_json, print_out, status_mark, strip_control, wrapped
+from rappd.cli.console import advice, arrow, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
+
+if TYPE_CHECKING:
+    from rappd.diagnostics.finding import Finding
 
 _WHAT = 11  # where a finding's words begin, after the mark
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def doctor(as_json: bool) -> int:
+@JSON
+def doctor(printer: Printer) -> int:
     """Look for problems; each comes with its fix. Starts nothing, works with the daemon down."""
     from rappd.diagnostics.examine import examine
 
@@ -22,9 +28,12 @@ def doctor(as_json: bool) -> int:
         findings = examine(Home.here(), looking_at=lambda about: line(f"Looking at {about.lower()}…"))
     problems = sum(finding.verdict == "bad" for finding in findings)
     notes = sum(finding.verdict == "note" for finding in findings)
-    if as_json:
-        print_json({"doctor": [finding.as_json() for finding in findings]})
-        return 1 if problems else 0
+    body = {"doctor": [finding.as_json() for finding in findings]}
+    printer.result(body, _show, findings, _sum(problems, notes))
+    return 1 if problems else 0
+
+
+def _show(findings: list[Finding], summed: str) -> None:
     widest = max(len(click.unstyle(status_mark(verdict))) for verdict in ("good", "note", "bad"))
     for finding in findings:
         sign = status_mark(finding.verdict)
@@ -33,8 +42,7 @@ def doctor(as_json: bool) -> int:
         print_out(f"{sign} {finding.about:<{_WHAT - 1}} {wrapped(strip_control(finding.what), indent)}")
         if finding.do:
             print_out(f"{' ' * indent}{arrow()} {advice(finding.do, indent + 1 + len(arrow()))}")
-    print_out(_sum(problems, notes))
-    return 1 if problems else 0
+    print_out(summed)
 
 
 def _sum(problems: int, notes: int) -> str:

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import time
+from typing import Any
 
 import click
 
 from agents.runtime import programs
-from rappd.cli.console import (
-    command,
-    print_err,
-    print_json,
-    print_out,
-    print_status,
-    status_mark,
-    strip_control,
-)
+from rappd.cli.console import command, print_err, print_out, print_status, status_mark, strip_control
 from rappd.cli.formatting import count, phones, tilde
+from rappd.cli.printer import JSON, Printer, json_option
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import (
     listener_status,
@@ -44,22 +37,22 @@ _USUAL = ("ready", "no model")
 
 
 @click.command("open")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@JSON
 @click.option("--browser", is_flag=True, help="Also open it in the browser.")
-def open_(as_json: bool, browser: bool) -> None:
+def open_(printer: Printer, browser: bool) -> None:
     """Print a link that opens the page as its operator (one use, ten minutes)."""
     daemon = ControlClient(Home.here())
     found = daemon.post("/operator/key")
-    if as_json:
-        print_json({"link": found})
-    else:
-        print_out(found["url"])
-        way = way_over_ssh(int(daemon.get("/operator/status")["port"]))
-        if way:
-            print_err("You are here over SSH; the link opens on your own machine after:")
-            print_err(f"  {click.style(way, fg='cyan')}")
+    printer.result({"link": found}, _show_link, found["url"], daemon)
     if browser:
         open_in_browser(found["url"])
+
+
+def _show_link(url: str, daemon: ControlClient) -> None:
+    print_out(url)
+    if way := way_over_ssh(int(daemon.do("operator.status")["port"])):
+        print_err("You are here over SSH; the link opens on your own machine after:")
+        print_err(f"  {click.style(way, fg='cyan')}")
 
 
 def open_in_browser(url: str) -> None:
@@ -74,8 +67,8 @@ def open_in_browser(url: str) -> None:
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def stop(as_json: bool) -> None:
+@JSON
+def stop(printer: Printer) -> None:
     """Stop rappd on this machine."""
     home = Home.here()
     pid = running_pid(home)
@@ -87,31 +80,30 @@ def stop(as_json: bool) -> None:
                 raise RappdError(f"rappd (process {pid}) does not stop.", do=f"kill -9 {pid}")
             line("Stopping…")
             time.sleep(0.03)
-    if as_json:
-        print_json({"stopped": {"pid": pid}})
-    else:
-        print_stopped()
+    printer.result({"stopped": {"pid": pid}}, lambda _: print_stopped())
 
 
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-def status(as_json: bool) -> None:
+@JSON
+def status(printer: Printer) -> None:
     """Is it running, and what does it think with?"""
     daemon = ControlClient(Home.here())
     found = daemon.get("/operator/status")
     found.pop("url", None)
     provider = daemon.get("/health")["provider"]
-    found["state"] = state = provider["state"]
+    found["state"] = provider["state"]
     found |= {key: provider[key] for key in ("refusal", "refused_at") if key in provider}
-    if as_json:
-        print_json({"status": found})
-        return
+    printer.result({"status": found}, _show_status, found)
+
+
+def _show_status(found: dict[str, Any]) -> None:
     faults = f", {count(found['unavailable'], 'file')} with faults" if found["unavailable"] else ""
     print_out(f"{status_mark('good')} {found['node']} is running on port {found['port']}")
     print_out()
+    state = found["state"]
     print_out(f"  Model     {thinking(found)}{f', {state}' if state not in _USUAL else ''}")
-    if refusal := provider.get("refusal"):
-        at = time.strftime("%H:%M", time.localtime(provider["refused_at"]))
+    if refusal := found.get("refusal"):
+        at = time.strftime("%H:%M", time.localtime(found["refused_at"]))
         print_out(f"            {status_mark('note')} {strip_control(refusal)} (at {at})")
     print_out(f"  Agents    {found['agents']} ready{faults}")
     machines = found["machines"]
@@ -160,23 +152,21 @@ def _ended(home: Home, pid: int) -> bool:
     show_default=True,
     help="How many to begin with.",
 )
-@click.option("--json", "as_json", is_flag=True, help="One JSON object; with -f one per line.")
-def logs(follow: bool, lines: int, as_json: bool) -> None:
+@json_option("One JSON object; with -f one per line.")
+def logs(follow: bool, lines: int, printer: Printer) -> None:
     """Show the log."""
     path = Home.here().log
     if follow:
         for line in follow_log(path, lines):
-            if as_json:
-                click.echo(json.dumps({"line": line}))
-            else:
-                print_out(strip_control(line))
+            printer.event({"line": line}, print_out, strip_control(line))
             sys.stdout.flush()
         return
     found = tail(path, lines)
-    if as_json:
-        print_json({"log": found})
-    elif not found and lines:
+    printer.result({"log": found}, _show_log, found, lines)
+
+
+def _show_log(found: list[str], lines: int) -> None:
+    if not found and lines:
         print_err("The log is empty.")
-    else:
-        for line in found:
-            print_out(strip_control(line))
+    for line in found:
+        print_out(strip_control(line))

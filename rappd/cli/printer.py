@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -27,6 +27,7 @@ from rappd.errors import ConfirmationNeededError
 
 Row = dict[str, Any]
 Words = Callable[..., object]
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
 class Printer:
@@ -84,15 +85,14 @@ class JsonPrinter(Printer):
         pass
 
 
-def printer_for(chosen: bool) -> Printer:
-    """The printer of a command, by ``--json``."""
-    return JsonPrinter() if chosen else Printer()
-
-
-def json_option(about: str = "One JSON object.") -> Callable[[Words], Words]:
+def json_option(about: str = "One JSON object.") -> Callable[[_Command], _Command]:
     """The option ``--json``, which gives a command its ``printer``."""
     return click.option(
-        "--json", "printer", is_flag=True, callback=lambda _, __, chosen: printer_for(chosen), help=about
+        "--json",
+        "printer",
+        is_flag=True,
+        callback=lambda _, __, chosen: JsonPrinter() if chosen else Printer(),
+        help=about,
     )
 
 

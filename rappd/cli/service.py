@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
 from agents.runtime import programs
 from agents.storage.atomic_write import write_atomically
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import print_json, print_out, print_status, status_mark
+from rappd.cli.console import print_out, print_status, status_mark
 from rappd.cli.formatting import tilde
+from rappd.cli.printer import JSON, Printer
 from rappd.daemon.home import Home
 from rappd.daemon.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
 from rappd.errors import RappdError
 
 _SECONDS = 120.0
-_JSON = click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 
 
 @click.group(cls=SuggestingGroup)
@@ -26,18 +27,17 @@ def service() -> None:
 
 @service.command()
 @click.option("--print", "only_print", is_flag=True, help="Print the unit, install nothing.")
-@_JSON
-def install(only_print: bool, as_json: bool) -> None:
+@JSON
+def install(only_print: bool, printer: Printer) -> None:
     """Write the unit for this account and start it."""
     home = Home.here()
     mac = sys.platform == "darwin"
     text = launchd_plist(home) if mac else systemd_unit(home)
     path = launchd_path() if mac else systemd_path()
     if only_print:
-        if as_json:
-            print_json({"service": {"file": str(path), "unit": text, "started": False}})
-        else:
-            print_out(text.rstrip())
+        printer.result(
+            {"service": {"file": str(path), "unit": text, "started": False}}, print_out, text.rstrip()
+        )
         return
     home.create()
     write_atomically(path, text.encode(), mode=0o644)
@@ -47,9 +47,11 @@ def install(only_print: bool, as_json: bool) -> None:
     elif started:
         _run(["systemctl", "--user", "daemon-reload"])
         _run(["systemctl", "--user", "enable", "--now", "rappd.service"])
-    if as_json:
-        print_json({"service": {"file": str(path), "unit": text, "started": started}})
-        return
+    told = {"file": str(path), "unit": text, "started": started}
+    printer.result({"service": told}, _show_installed, path, started, mac)
+
+
+def _show_installed(path: Path, started: bool, mac: bool) -> None:
     print_out(f"{status_mark('good')} {tilde(path)}")
     if not started:
         print_status(
@@ -62,8 +64,8 @@ def install(only_print: bool, as_json: bool) -> None:
 
 
 @service.command()
-@_JSON
-def uninstall(as_json: bool) -> None:
+@JSON
+def uninstall(printer: Printer) -> None:
     """Stop it and take the unit away."""
     mac = sys.platform == "darwin"
     path = launchd_path() if mac else systemd_path()
@@ -74,12 +76,8 @@ def uninstall(as_json: bool) -> None:
         _run(["systemctl", "--user", "disable", "--now", "rappd.service"])
     path.unlink(missing_ok=True)
     name = LAUNCHD_LABEL if mac else "rappd.service"
-    if as_json:
-        print_json({"service": {"file": str(path), "removed": was}})
-    elif was:
-        print_out(f"{status_mark('good')} {name} is gone. Your data stays.")
-    else:
-        print_out(f"{status_mark('good')} No service is installed. Your data stays.")
+    text = f"{name} is gone." if was else "No service is installed."
+    printer.sentence({"service": {"file": str(path), "removed": was}}, f"{text} Your data stays.")
 
 
 def _linger() -> bool:

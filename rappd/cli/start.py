@@ -14,6 +14,7 @@ import click
 from agents.runtime import programs
 from envelopes.errors import ReportableError
 from rappd.cli.console import print_status
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.cli.start_screen import print_stopped, show
 from rappd.control_client import ControlClient, ResponseError
@@ -31,9 +32,9 @@ _WAIT_SECONDS = 120.0
 
 @click.command()
 @click.option("--detach", is_flag=True, help="Run in the background.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@JSON
 @click.option("--quiet", is_flag=True, hidden=True)
-def start(detach: bool, as_json: bool, quiet: bool) -> None:
+def start(detach: bool, printer: Printer, quiet: bool) -> None:
     """Start this machine's brainstem."""
     home = Home.here()
     require_open_files()
@@ -44,7 +45,8 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
     home.create()
     if detach:
         _detach(home)
-        show(ControlClient(home).get("/operator/status"), first=first, as_json=as_json, attached=False)
+        found = ControlClient(home).do("operator.status")
+        printer.result({"daemon": found}, show, found, first, False)
         return
     from rappd.daemon import log, server
     from rappd.features.operator.status import describe
@@ -58,11 +60,12 @@ def start(detach: bool, as_json: bool, quiet: bool) -> None:
 
     async def ready(daemon: Daemon) -> None:
         if not quiet:
-            show(await describe(daemon, with_link=True), first=first, as_json=as_json, attached=True)
+            found = await describe(daemon, with_link=True)
+            printer.result({"daemon": found}, show, found, first, True)
             news.begin()
 
     server.run(home, settings, on_ready=ready)
-    if not quiet and not as_json:
+    if not quiet and not printer.for_scripts:
         print_stopped()
 
 

@@ -10,7 +10,6 @@ import click
 from rappd.cli.console import (
     command,
     dim,
-    print_json,
     print_out,
     print_status,
     status_mark,
@@ -26,11 +25,9 @@ _NOTICES = 3
 NO_MODEL = "none (keyword matching)"
 
 
-def show(found: dict[str, Any], *, first: bool, as_json: bool, attached: bool) -> None:
+def show(found: dict[str, Any], first: bool, attached: bool) -> None:
     """Shows the state ``found`` of a running daemon; ``attached``: it ends with this terminal."""
-    if as_json:
-        print_json({"daemon": found})
-        return
+
     if first:
         _first_screen(found, attached=attached)
     else:

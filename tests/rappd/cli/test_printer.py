@@ -15,7 +15,7 @@ from rappd.cli.printer import JsonPrinter, Printer
 from rappd.cli.tables import Table
 from rappd.errors import ConfirmationNeededError
 
-MOST_BRANCHES = 69
+MOST_BRANCHES = 8
 KETTLES = Table(
     ("KETTLE", "name"),
     ("CUPS", lambda row: row["cups"] or "-"),
@@ -64,6 +64,6 @@ def test_branches_between_the_printers_become_fewer() -> None:
         for folder in ("cli", "features")
         for file in sorted((root / folder).rglob("*.py"))
         for line in file.read_text().splitlines()
-        if re.search(r"\b(el)?if\b.*\b(as_json|for_scripts)\b", line)
+        if re.search(r"\b(el)?if\b.*\b(as_json|for_scripts)\b(?!\()", line)
     ]
     assert len(lines) <= MOST_BRANCHES, "hand the result to the command's printer"
