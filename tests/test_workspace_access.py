@@ -81,6 +81,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/places/place.py",
         "rappd/features/neighborhoods/places.py",
         "rappd/daemon/open_home.py",
+        "rappd/http/listening.py",
         "rappd/daemon/home.py",
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",

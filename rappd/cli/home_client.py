@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import socket
-import sys
-import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,10 +19,11 @@ from rappd.errors import NotRunningError
 if TYPE_CHECKING:
     import asyncio
 
-    from rappd.daemon.app import Mode
+    from rappd.cli.home_reader import HomeReader
 
 _PAUSE_SECONDS = 0.05
 _OPENING = threading.Lock()
+_READER = "reader"
 
 
 class HomeClient(ControlClient):
@@ -53,32 +51,60 @@ class HomeClient(ControlClient):
                     return super()._dial(where)
                 except NotRunningError:
                     continue
+            if self._reads:
+                raise NotRunningError("rappd isn't running here.", do="rappd start")
             try:
-                return super()._dial(self._opened("read" if self._reads else "work"))
+                return super()._dial(self._opened())
             except HomeTakenError:  # a daemon that starts or ends, or a command that ends
                 if time.monotonic() > until:
                     raise
                 time.sleep(_PAUSE_SECONDS)
 
-    def _opened(self, mode: Mode) -> Path:
+    def do(self, name: str, /, **given: Any) -> dict[str, Any]:
+        """As ``ControlClient.do``."""
+        try:
+            return super().do(name, **given)
+        except NotRunningError:
+            if not self._reads:
+                raise
+            return self._reader().perform(name, given)
+
+    def follow(self, name: str, told: Callable[[dict[str, Any]], object], /, **given: Any) -> dict[str, Any]:
+        """As ``ControlClient.follow``."""
+        try:
+            return super().follow(name, told, **given)
+        except NotRunningError:
+            if not self._reads:
+                raise
+            return self._reader().perform(name, given, told)
+
+    def _opened(self) -> Path:
         """The control socket of the home that this command opened; it is closed at the command's end."""
         with _OPENING:
-            found: dict[str, _HomeThread] = self._command.meta.setdefault(__name__, {})
-            if mode not in found:
-                opened = _HomeThread(self._home, mode)
-                opened.open()
-                self._command.call_on_close(opened.close)
-                found[mode] = opened
-            return found[mode].control
+            found: _HomeThread | None = self._command.meta.get(_HomeThread.__name__)
+            if found is None:
+                found = _HomeThread(self._home)
+                found.open()
+                self._command.call_on_close(found.close)
+                self._command.meta[_HomeThread.__name__] = found
+        return self._home.work_socket
+
+    def _reader(self) -> HomeReader:
+        with _OPENING:
+            found: HomeReader | None = self._command.meta.get(_READER)
+            if found is None:
+                from rappd.cli.home_reader import HomeReader
+
+                found = self._command.meta[_READER] = HomeReader(self._home)
+                self._command.call_on_close(found.close)
+        return found
 
 
 class _HomeThread:
     """A home opened in a thread of this process, with an event loop of its own."""
 
-    def __init__(self, home: Home, mode: Mode) -> None:
-        self._home, self._mode = home, mode
-        self._folder = tempfile.TemporaryDirectory(prefix="rappd-") if mode == "read" else None
-        self.control = Path(self._folder.name) / "read.sock" if self._folder else home.work_socket
+    def __init__(self, home: Home) -> None:
+        self._home = home
         self._thread = threading.Thread(target=self._run, name="home", daemon=True)
         self._opened = threading.Event()
         self._failure: BaseException | None = None
@@ -90,19 +116,14 @@ class _HomeThread:
         self._thread.start()
         self._opened.wait()
         if self._failure is not None:
-            self._ended()
+            self._thread.join()
             raise self._failure
 
     def close(self) -> None:
         """Closes the home; waits for other commands that use it."""
         assert self._loop is not None and self._end is not None
         self._loop.call_soon_threadsafe(self._end.set)
-        self._ended()
-
-    def _ended(self) -> None:
         self._thread.join()
-        if self._folder is not None:
-            self._folder.cleanup()
 
     def _run(self) -> None:
         import asyncio
@@ -120,11 +141,7 @@ class _HomeThread:
 
     @contextmanager
     def _logging(self) -> Iterator[None]:
-        """Details go where those of a daemon go; of a home that stays as it is, errors go to the terminal."""
-        if self._mode == "read":
-            logging.basicConfig(level=logging.ERROR, format="%(message)s", stream=sys.stderr)
-            yield
-            return
+        """Details go where those of a daemon go."""
         from rappd.daemon import log
 
         self._home.create()
@@ -142,6 +159,6 @@ class _HomeThread:
 
         self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
         settings = Settings.load(self._home)
-        async with open_home(self._home, settings, mode=self._mode, control=self.control):
+        async with open_home(self._home, settings, mode="work"):
             self._opened.set()
             await self._end.wait()

@@ -274,6 +274,9 @@ class OperationTable:
     def __iter__(self) -> Iterator[tuple[Operation, Callable[..., Any]]]:
         return iter(self._rows.values())
 
+    def __getitem__(self, name: str) -> tuple[Operation, Callable[..., Any]]:
+        return self._rows[name]
+
 
 def awaitable(function: Callable[..., Any], feature: object) -> Callable[..., Any]:
     """A method of a feature, bound; one that may block runs in a thread."""

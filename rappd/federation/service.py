@@ -36,7 +36,6 @@ from rappd.federation.components import (
     written_addresses,
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
-from rappd.federation.handshake_client import say_hello
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
 from rappd.federation.peer_greeting import PeerGreeting, read_greeting
@@ -358,6 +357,10 @@ class FederationService:
         hello = Envelope(
             new_id(), self.node.id, "broadcast", HELLO, {"capabilities": [], "name": self.node.name}
         )
+        from rappd.federation.handshake_client import (
+            say_hello,  # aiohttp is for those who are asked something
+        )
+
         return await say_hello(address, encode(hello))
 
     async def push(self, fingerprint: str, reply: Envelope) -> None:

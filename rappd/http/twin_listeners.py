@@ -8,7 +8,7 @@ import socket
 from aiohttp import web
 
 from rappd.daemon.app import Daemon
-from rappd.errors import ConflictError, NotRunningError
+from rappd.errors import ConflictError
 from rappd.features.features import table_of
 from rappd.http.loopback import app as loopback
 from rappd.http.request_timeout import TimedRunner
@@ -62,28 +62,6 @@ class TwinListeners:
             await self.close(key)
         for key in list(self._held):
             self.let_go(key)
-
-
-class NoTwinListeners:
-    """For a command without a daemon, in place of ``TwinListeners``: no twin gets a port."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        pass
-
-    async def open(self, tenant: Tenant, wanted: int | None) -> int:
-        """Raises ``NotRunningError``."""
-        raise NotRunningError("rappd isn't running here.", do="rappd start")
-
-    async def close(self, key: str) -> None:
-        """Does nothing, like the rest."""
-
-    def hold(self, key: str) -> None:
-        """See ``close``."""
-
-    let_go = hold
-
-    async def close_all(self) -> None:
-        """See ``close``."""
 
 
 def _listen(wanted: int | None) -> socket.socket:

@@ -187,13 +187,13 @@ def test_agents_do_not_get_at_the_home_through_a_command(
 ) -> None:
     home = make_daemon("home", LLM_FAKE="1", RAPPD_SANDBOX=sandbox)
     assert home.cli("twins", "new", "Rose").returncode == 0
-    places = [str(home.home / "work.sock"), f"{home.environment.get('TMPDIR', '/tmp')}/rappd-*/read.sock"]
-    home.drop("nosy_agent.py", _NOSY.replace("PLACES", repr(places)))
-    for verb in (("agents", "list"), ("agents", "test", "nosy_agent.py")):
-        told = home.cli(*verb).stdout
-        assert "it got" in told, told
-        assert "200" not in told
-        assert sandbox == "auto" or "403" in told
+    home.drop("nosy_agent.py", _NOSY.replace("PLACES", repr([str(home.home / "work.sock")])))
+    listed = home.cli("agents", "list").stdout
+    assert "it got []" in listed, "a home that is only read has no socket"
+    told = home.cli("agents", "test", "nosy_agent.py").stdout
+    assert "it got" in told, told
+    assert "200" not in told
+    assert sandbox == "auto" or "403" in told
 
 
 def test_nobody_asks_whether_a_daemon_runs() -> None:
@@ -202,3 +202,10 @@ def test_nobody_asks_whether_a_daemon_runs() -> None:
     asks = re.compile(r"\b(daemon|client|ControlClient\([^)]*\))\.running\(\)")
     found = [path for path in (REPO / "rappd").rglob("*.py") if asks.search(path.read_text())]
     assert {path.name for path in found} <= allowed
+
+
+def test_reading_a_home_imports_no_http_library() -> None:
+    """It costs more than half of what a reading command takes."""
+    code = "import sys, rappd.cli.home_reader; print({'aiohttp', 'yarl', 'multidict'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPO)
+    assert done.stdout.strip() == "set()"

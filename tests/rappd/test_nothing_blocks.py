@@ -24,9 +24,9 @@ from fixtures.running_daemon import agent_source
 from rappd.daemon import log
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
-from rappd.daemon.open_home import upper_parts
 from rappd.daemon.request_signatures import body_hash
 from rappd.features.features import table_of
+from rappd.http.listening import upper_parts
 from rappd.http.loopback import app as loopback
 from rappd.http.loopback.signed_requests import COOKIE
 from rappd.settings.load import Settings

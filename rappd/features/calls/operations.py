@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from msgspec.structs import replace
@@ -37,8 +37,6 @@ from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerOfflineError, RetriableError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG
-from neighborhoods.transport.peer_connection import OnStream
-from neighborhoods.transport.published_brainstem import ask as ask_legacy
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
@@ -47,6 +45,9 @@ from rappd.features.operation import OWNER, Text, operation
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
 from rappd.tenants.tenant import HOST
+
+if TYPE_CHECKING:
+    from neighborhoods.transport.peer_connection import OnStream
 
 _OWNER = Caller("control", operator=True)
 _USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
@@ -265,7 +266,9 @@ class CallOperations:
 
     async def ask_published(self, entry: Entry, asked: Envelope, *, wait: float) -> str:
         """Asks a published brainstem what a recorded HELP says. Raises ``ReportableError``."""
-        said = await ask_legacy(
+        from neighborhoods.transport.published_brainstem import ask
+
+        said = await ask(
             entry,
             asked.data["user_input"],
             session=asked.thread,

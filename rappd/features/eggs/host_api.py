@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from envelopes.errors import ReportableError
-from rappd.features.eggs.download import fetch_egg
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import PackRequest
 from rappd.features.eggs.waiting import whole_path
@@ -72,6 +71,8 @@ class EggHostApi:
         if not url:
             yield whole_path(path)
             return
+        from rappd.features.eggs.download import fetch_egg
+
         fetched = await fetch_egg(url, self._home_eggs.waiting, expect_sha256=expect_sha256)
         try:
             yield fetched

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import aiohttp
 import orjson
 
 from agents.storage.safe_fs import SafeTree
@@ -24,7 +23,7 @@ MAX_BYTES = 5 << 20
 MAX_AGENTS = 2000
 MAX_LOOKED_AT = 20_000  # files in a folder; a whole home or disk is no source
 _DISK = SafeTree("/")  # no link is followed, wherever the folder of a source lies
-_SECONDS = aiohttp.ClientTimeout(total=20)
+_SECONDS = 20
 _REPO = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 
 
@@ -70,8 +69,7 @@ async def fetch(location: str) -> bytes:
     """The bytes of one agent file. Raises ``SourceUnreachableError``."""
     if location.startswith("/"):
         return await asyncio.to_thread(_read, Path(location))
-    async with aiohttp.ClientSession(timeout=_SECONDS) as session:
-        content = await _get(session, location)
+    content = await _get(location)
     if content is None:
         raise SourceUnreachableError(
             "The source does not have that file any more.", do="Connect the source again."
@@ -130,23 +128,20 @@ def _one_per_file(offered: list[OfferedAgent]) -> list[OfferedAgent]:
 
 async def _on_github(name: str, settings: Settings) -> list[OfferedAgent]:
     raw = f"{settings.text('github.raw').rstrip('/')}/{name}/main"
-    async with aiohttp.ClientSession(timeout=_SECONDS) as session:
-        manifest = _json(await _get(session, f"{raw}/manifest.json"))
-        if isinstance(manifest, dict) and isinstance(manifest.get("agents"), list):
-            return [one for item in manifest["agents"] if (one := _from_manifest(item, raw))]
-        index = _json(await _get(session, f"{raw}/agents/index.json"))
-        names = index.get("agents") if isinstance(index, dict) else None
-        if not isinstance(names, list):
-            listing = _json(
-                await _get(session, f"{settings.text('github.api').rstrip('/')}/repos/{name}/contents/agents")
-            )
-            items = listing if isinstance(listing, list) else []
-            names = [item.get("name") for item in items if isinstance(item, dict)]
-        return [
-            OfferedAgent(file[:-3], _title(file[:-3]), "", f"{raw}/agents/{quote(file)}")
-            for file in names
-            if isinstance(file, str) and re.fullmatch(r"[A-Za-z0-9_.-]+_agent\.py", file)
-        ]
+    manifest = _json(await _get(f"{raw}/manifest.json"))
+    if isinstance(manifest, dict) and isinstance(manifest.get("agents"), list):
+        return [one for item in manifest["agents"] if (one := _from_manifest(item, raw))]
+    index = _json(await _get(f"{raw}/agents/index.json"))
+    names = index.get("agents") if isinstance(index, dict) else None
+    if not isinstance(names, list):
+        listing = _json(await _get(f"{settings.text('github.api').rstrip('/')}/repos/{name}/contents/agents"))
+        items = listing if isinstance(listing, list) else []
+        names = [item.get("name") for item in items if isinstance(item, dict)]
+    return [
+        OfferedAgent(file[:-3], _title(file[:-3]), "", f"{raw}/agents/{quote(file)}")
+        for file in names
+        if isinstance(file, str) and re.fullmatch(r"[A-Za-z0-9_.-]+_agent\.py", file)
+    ]
 
 
 def _from_manifest(item: Any, raw: str) -> OfferedAgent | None:
@@ -166,9 +161,15 @@ def _from_manifest(item: Any, raw: str) -> OfferedAgent | None:
     )
 
 
-async def _get(session: aiohttp.ClientSession, url: str) -> bytes | None:
+async def _get(url: str) -> bytes | None:
+    import aiohttp
+
+    limits = aiohttp.ClientTimeout(total=_SECONDS)
     try:
-        async with session.get(url, allow_redirects=False) as response:
+        async with (
+            aiohttp.ClientSession(timeout=limits) as session,
+            session.get(url, allow_redirects=False) as response,
+        ):
             if response.status != 200:
                 return None
             content = bytearray()

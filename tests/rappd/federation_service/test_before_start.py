@@ -9,10 +9,10 @@ import pytest
 from agents.library.ask_peer_agent import AskPeerAgent
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
-from rappd.daemon.open_home import upper_parts
 from rappd.errors import ConflictError
 from rappd.federation.node_identity import material
 from rappd.federation.peer_tools import PeerToolGateway
+from rappd.http.listening import upper_parts
 from rappd.settings.load import Settings
 
 
