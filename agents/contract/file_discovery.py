@@ -14,6 +14,8 @@ SUFFIX = "_agent.py"
 LISPY = ".lispy"
 CARTRIDGE = ".lispy.json"
 BASE = "basic_agent.py"
+OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
+"""Names that agent files import from the daemon itself; no package of that name is ever installed."""
 SERVICE_SUFFIXES = ("_service.py", "_organ.py")
 
 Stamp = tuple[int, int, int]

@@ -13,12 +13,9 @@ from types import CodeType, ModuleType, TracebackType
 
 from agents.basic_agent import BasicAgent
 from agents.contract.agent_contract import ContractError
-from agents.contract.file_discovery import CARTRIDGE, LISPY
+from agents.contract.file_discovery import CARTRIDGE, LISPY, OWN_PACKAGES
 from agents.contract.loaded_file import LoadedFile, LoadFailure, describe, text_of
 from agents.storage.text_file import encoding_fault
-
-OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
-"""Names that agent files import from the daemon itself; no package of that name is ever installed."""
 
 MODULE_PREFIX = "agent_file_"
 _numbers = itertools.count(1)

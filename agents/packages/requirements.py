@@ -12,7 +12,7 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from agents.contract.loading import OWN_PACKAGES
+from agents.contract.file_discovery import OWN_PACKAGES
 from agents.contract.manifest import find_manifest
 from agents.storage.text_file import shown_python
 

@@ -18,9 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agents.contract.file_discovery import SERVICE_SUFFIXES, Stamp, find_service_files
-from agents.contract.loading import execute
 from agents.errors import AgentError
-from agents.runtime.invoke import settled
 from agents.storage.safe_fs import SafeTree
 
 log = logging.getLogger(__name__)
@@ -122,6 +120,8 @@ class Services:
         at work. What the service raises is a 500 with its text. Raises ``ServiceFailedError`` when there
         is no version to run.
         """
+        from agents.runtime.invoke import settled  # workers alone run files
+
         handle = self._module(path, sha256).handle
         try:
             return reply_of(settled(handle(method.upper(), rest.strip("/"), body or {})))
@@ -141,6 +141,8 @@ class Services:
 
     def _module(self, path: Path, sha256: str) -> ModuleType:
         key = str(path)
+        from agents.contract.loading import execute
+
         known = self._loaded.get(key)
         try:
             path.stat()  # one that went away is not served from memory

@@ -14,7 +14,6 @@ from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.selection import ProviderSelector
 from agents.storage.safe_fs import in_file_pool
-from agents.workers.ssh_access import can_use_ssh_keys
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.zygote_client import LaunchZygote
 from envelopes.envelope import brainstem_id
@@ -490,6 +489,8 @@ class Daemon:
 
     def agents_can_use_ssh_keys(self) -> bool:
         """True when agents reach a key of SSH, or a program that signs with one. Looks at the disk."""
+        from agents.workers.ssh_access import can_use_ssh_keys
+
         kind = self.supervisor.sandbox_report()["kind"]
         return can_use_ssh_keys(kind, self.settings.items("agents.may_read"), self.settings.environment)
 

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from agents.contract.agent_contract import safe_tool_name
-from agents.library.ask_peer_agent import AskPeerAgent
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.strict_json import too_deep
@@ -201,6 +200,8 @@ class PeerToolGateway:
 
 
 def _with_names(names: list[str]) -> tuple[str, dict[str, Any]]:
+    from agents.library.ask_peer_agent import AskPeerAgent  # a home without peers needs none of it
+
     tool = AskPeerAgent()
     parameters = tool.metadata["parameters"]
     peer = {**parameters["properties"]["peer"], "enum": names}

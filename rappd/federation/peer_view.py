@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from neighborhoods.discovery.addresses import join
 from neighborhoods.discovery.discovered_nodes import DiscoveredNode
 from neighborhoods.discovery.peers_file import Entry
-from neighborhoods.pairing.service import PairingService
-from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
 
 if TYPE_CHECKING:
+    from neighborhoods.pairing.service import PairingService
+    from neighborhoods.pairing.session import PairingSession
     from rappd.federation.service import FederationService
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from agents.contract.loading import OWN_PACKAGES
+from agents.contract.file_discovery import OWN_PACKAGES
 from agents.packages.requirements import declared_requirements, normalised, package_for
 from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, ancestors

@@ -8,7 +8,7 @@ import re
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -20,12 +20,14 @@ from rappd.features.operation import OWNER, Download, operation
 from rappd.transcript.frames import RecordedConversations
 from rappd.version import __version__
 from twins.byte_sizes import format_bytes
-from twins.eggs.writers.contents import IsHeld
 from twins.eggs.writers.formats import SESSION_FORM, EggFormat, EggMaker, PackedEgg
 from twins.work_progress import SAVE, Progress
 from twins.workspace.listing import find, scan
 from twins.workspace.twin import adopt
 from twins.workspace.workspace import TwinLayout, Workspace
+
+if TYPE_CHECKING:
+    from twins.eggs.writers.contents import IsHeld
 
 _MOST_LAID = 50
 """Eggs in one answer; of older ones nobody asks."""

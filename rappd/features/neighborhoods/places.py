@@ -37,7 +37,6 @@ from rappd.features.estate.operations import EstateOperations
 from rappd.features.operation import OWNER, Text, operation
 from rappd.version import __version__
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
-from twins.eggs.readers.detected_egg import part_of
 from twins.eggs.writers.formats import EggMaker
 from twins.workspace.identity_file import utc
 from twins.workspace.rappid import label
@@ -330,6 +329,8 @@ class PlaceOperations:
 
 def _as_place(opened: ParsedEgg, invite: Invite, at: datetime) -> ParsedEgg:
     """The invite as an egg of the place's own files, which the installer places like any other."""
+    from twins.eggs.readers.detected_egg import part_of  # brings the archive reader along
+
     files = place_files(invite.rappid, invite.name, invite.about, invite.members, at)
     parts = [
         part_of(name, Role.ROSTER if name == "members.json" else Role.OTHER, name, content)

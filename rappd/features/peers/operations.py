@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from envelopes.errors import BadNodeCardError
 from envelopes.identity.capabilities import check as check_capability
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, DiscoveredNode, DiscoveredNodes
 from neighborhoods.errors import KeyChangedError, NoSuchPeerError
-from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Whose
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, MissingArgumentError, Text, operation
@@ -24,6 +23,9 @@ from rappd.federation.peer_view import (
     written_row,
 )
 from rappd.federation.service import FederationService
+
+if TYPE_CHECKING:
+    from neighborhoods.pairing.session import PairingSession
 
 STATE_WAIT = 20.0
 _OPEN_SECONDS = 2.0

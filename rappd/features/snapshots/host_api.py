@@ -11,9 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from neighborhoods.snapshot.contents import SnapshotContents
 from neighborhoods.snapshot.errors import NoSuchSnapshotError
-from neighborhoods.snapshot.plan import writes_elsewhere
 from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 from rappd.dispatch.turns import Turn
 from rappd.features.operation import agent_operation
@@ -76,6 +74,8 @@ class NeighborhoodHostApi:
         path, options = await self._path(egg), options or {}
         planned = (await self._snapshots.plan(str(path), options))["plan"]
         key = _key(path, planned)
+        from neighborhoods.snapshot.plan import writes_elsewhere
+
         if not approved and writes_elsewhere(planned):
             if not confirm or key not in self._shown:
                 self._shown[key] = planned["digest"]
@@ -98,6 +98,8 @@ def _snapshot_view(
     path: Path, record: SnapshotRecord | None, signer_name: Callable[[str], str]
 ) -> dict[str, Any]:
     """Reads and checks the whole egg. Raises what ``SnapshotContents.open`` raises. Blocks on the disk."""
+    from neighborhoods.snapshot.contents import SnapshotContents  # reading eggs costs what a start must not
+
     contents = SnapshotContents.open(path)
     with contents.opened as opened:
         members = opened.manifest["members"]
