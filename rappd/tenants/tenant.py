@@ -25,6 +25,7 @@ from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner, WorkerPools
 from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceIndex, ServiceReply, read_service
 from agents.storage.safe_fs import in_file_pool
+from agents.workers.call import ReadAnswer
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.envelope import agent_id
 from rappd.dispatch.dispatcher import Dispatcher
@@ -285,12 +286,8 @@ class Tenant:
 
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """Returns the description of one file, without registering it."""
-        await asyncio.to_thread(self._trust.look_at_quarantine)
-        async with self._pools.apart() as pool:
-            found = await pool.request(
-                "describe", {"files": [agent_file]}, timeout=20.0, read=reader_of_descriptions(1)
-            )
-        outcome: dict[str, Any] = found["files"][0]
+        body, read = {"files": [agent_file]}, reader_of_descriptions(1)
+        outcome: dict[str, Any] = (await self._apart("describe", body, 20.0, read))["files"][0]
         return outcome
 
     async def run_agent(
@@ -310,20 +307,19 @@ class Tenant:
         agent = self.registry.named(name)
         if agent is None:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
-        await asyncio.to_thread(self._trust.look_at_quarantine)
-        async with self._pools.apart() as pool:
-            body = {"file": agent.reference()}
-            found = await pool.request("test", body, timeout=60.0, read=read_tests)
-        tests: list[dict[str, Any]] = found["tests"]
+        tests: list[dict[str, Any]] = (await self.test_file(agent.reference()))["tests"]
         return tests
 
-    async def test_file(self, agent_file: dict[str, Any]) -> dict[str, Any]:
-        """Runs the contract tests over one file that does not serve, in a worker of its own: ``{passed, tests}``."""
+    async def test_file(self, agent_file: object) -> dict[str, Any]:
+        """Runs the contract tests over one file, in a worker of its own: ``{passed, tests}``."""
+        found: dict[str, Any] = await self._apart("test", {"file": agent_file}, 60.0, read_tests)
+        return found
+
+    async def _apart(self, op: str, body: dict[str, Any], seconds: float, read: ReadAnswer) -> Any:
+        """Asks a worker that ends with it, and that goes by what is held now."""
         await asyncio.to_thread(self._trust.look_at_quarantine)
         async with self._pools.apart() as pool:
-            body = {"file": agent_file}
-            found: dict[str, Any] = await pool.request("test", body, timeout=60.0, read=read_tests)
-        return found
+            return await pool.request(op, body, timeout=seconds, read=read)
 
     async def _glance(self) -> None:
         """Sees what changed on disk of senses and of what is held."""
