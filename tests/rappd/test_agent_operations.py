@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import agents.library
 from envelopes.errors import ReportableError
 from rappd.dispatch.rights import AGENT
 from rappd.features.eggs.host_api import EggHostApi
@@ -77,3 +80,20 @@ async def test_arguments_of_agents_are_read_as_those_of_everybody() -> None:
             await host.perform(whose, operation_, given)
         assert refused.value.code == code
     assert [one.name for one in operations_of(Pots)] == ["pots.fill", "pots.empty"]
+
+
+def test_shipped_agents_ask_for_rows_with_arguments_that_these_take() -> None:
+    """An argument that an operation does not know is left out unsaid: the agent would not be told."""
+    own = (TwinHostApi, EggHostApi, NeighborhoodHostApi)
+    rows = {one.agents: one for feature in (*FEATURES, *own) for one in agent_operations_of(feature)}
+    asked = set()
+    for path in sorted(Path(agents.library.__path__[0]).glob("*_agent.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            match node:
+                case ast.Call(func=ast.Name("request"), args=[ast.Constant(str(name))], keywords=given):
+                    if name.startswith("peers."):
+                        continue  # it goes to another machine, within a turn
+                    asked.add(name)
+                    named = {one.arg for one in given if one.arg is not None}
+                    assert named <= set(rows[name].arguments.__struct_fields__), (path.name, name)
+    assert len(asked) > 25, "the probe works"
