@@ -45,7 +45,8 @@ WITHHELD = "The model's server withheld this answer (content filter). Say it in 
 class TurnTool(Protocol):
     """An agent that a turn may call: one of this machine, or of another one, whose ``agent`` is None.
 
-    ``kind`` is ``look`` for a structural agent that may only look. ``operators``: no model server may call it that
+    ``kind`` is ``look`` for a structural agent that may only look, ``spare`` for one that is not offered, and yet
+    answers a model that calls it. ``operators``: no model server may call it that
     the operator did not configure. ``definition`` is the OpenAI tool definition.
     """
 
@@ -364,12 +365,12 @@ class _CallEvents:
 
 
 def _definitions(tools: Sequence[TurnTool]) -> list[dict[str, Any]]:
-    return [one.definition for one in tools]
+    return [one.definition for one in tools if one.kind != "spare"]
 
 
 def _agents(tools: Sequence[TurnTool]) -> list[Agent]:
     """The agents among the tools of which the system text tells."""
-    return [one.agent for one in tools if one.agent is not None and one.kind != "look"]
+    return [one.agent for one in tools if one.agent is not None and one.kind not in ("look", "spare")]
 
 
 def _everyday(ask: Ask) -> list[TurnTool]:

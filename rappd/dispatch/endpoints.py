@@ -24,9 +24,9 @@ Call = Callable[
 """(turn, arguments, upstream slush, on_piece) -> the result; what goes wrong is the result, too."""
 
 H = TypeVar("H")
-Kind = Literal["tenant", "agent", "look", "elsewhere"]
-"""``tenant``: a brainstem or a twin as a whole. ``look``: a structural agent, as far as it only looks. ``elsewhere``: an
-agent of another machine."""
+Kind = Literal["tenant", "agent", "look", "spare", "elsewhere"]
+"""``tenant``: a brainstem or a twin as a whole. ``look``: a structural agent, as far as it only looks. ``spare``: an
+agent that is not offered to a turn. ``elsewhere``: an agent of another machine."""
 
 
 @dataclass(frozen=True)

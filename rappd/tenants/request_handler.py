@@ -132,9 +132,7 @@ class TenantRequestHandler:
         def tools() -> list[Endpoint[Call]]:
             found = self._endpoints.agents(self._tenant.name, caller)
             if caller.caps is None:
-                found = [
-                    one for each in found for one in (self._told(each) if each.exposure.mine else (each,))
-                ]
+                found = [self._told(one) if one.exposure.mine else one for one in found]
             if elsewhere:
                 taken = {one.name for one in self._endpoints.agents(self._tenant.name)}
                 for one in elsewhere:
@@ -145,13 +143,15 @@ class TenantRequestHandler:
 
         return tools
 
-    def _told(self, ask_peer: Endpoint[Call]) -> list[Endpoint[Call]]:
-        """AskPeer with the peers' names in it; none where there is no other machine, and it would be in the way."""
+    def _told(self, ask_peer: Endpoint[Call]) -> Endpoint[Call]:
+        """AskPeer with the peers' names in it; not offered where there is no other machine, and it would be in the way."""
         if ask_peer.agent is None or not ask_peer.agent.trusted:
-            return [ask_peer]
+            return ask_peer
         peers = self._tenant.peers()
         told = peers.ask_peer() if peers else None
-        return [replace(ask_peer, description=told[0], input=told[1])] if told else []
+        return (
+            replace(ask_peer, description=told[0], input=told[1]) if told else replace(ask_peer, kind="spare")
+        )
 
     def _at_computer(self) -> list[dict[str, Any]]:
         own = self._endpoints.agents(self._tenant.name)

@@ -19,7 +19,6 @@ from aiohttp import web
 from fixtures.loopback_server import LoopbackServer, calls
 from fixtures.twin_workspace import KETTLE, Place, lies, without_waiting
 
-from rappd.federation.peer_tools import PeerToolGateway
 from twins.eggs.readers.detect import open_egg
 
 # The whole story.
@@ -274,13 +273,9 @@ class AskPeerAgent(BasicAgent):
 
 
 def test_inner_address_is_asked_in_the_operators_turn_alone_and_never_shown(
-    two: tuple[Place, Place], inner: EggHub, monkeypatch: pytest.MonkeyPatch
+    two: tuple[Place, Place], inner: EggHub
 ) -> None:
     _, kitchen = two
-    takes = {"type": "object", "properties": {"url": {"type": "string"}}}
-    monkeypatch.setattr(  # a machine is paired: else it is not offered
-        PeerToolGateway, "ask_peer", lambda _: ("Fetches.", takes)
-    )
     kitchen.daemon.drop("ask_peer_agent.py", FETCHER)
     kitchen.post("/agents/approve", {"filename": "ask_peer_agent.py"})
     address = f"{inner.url}/status"
