@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot import stamps
 from neighborhoods.snapshot.contents import PeerTwin
@@ -51,19 +49,13 @@ InstallerOf = Callable[[Path], Installer]
 Tell = Callable[[dict[str, Any]], None]
 
 
-class LocalResult(msgspec.Struct):
-    """The result of this machine's part. ``receipts`` undo it; ``problems`` by ``LocalUnit.id``."""
+@dataclass(slots=True)
+class LocalResult:
+    """The result of this machine's part. ``receipts`` undo it."""
 
-    receipts: list[str] = []
-    booted: list[str] = []
-    failed: list[str] = []
-    problems: dict[str, str] = {}
-
-    def note(self, plan: RestorePlan) -> None:
-        """Writes the problems into a plan that another process carried out."""
-        for one in plan.local:
-            if problem := self.problems.get(one.unit.id):
-                one.plan, one.problem = None, problem
+    receipts: list[str] = field(default_factory=list)
+    booted: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -199,7 +191,6 @@ async def _local(
             await asyncio.to_thread(hatch)
     except ReportableError as problem:
         one.plan, one.problem = None, str(problem)
-        done.problems[unit.id] = one.problem
 
 
 def _simulate(

@@ -56,17 +56,14 @@ class SnapshotRestorer:
                 check_approved(plan, approved, plan.digest)
                 parts = len(plan.local) + sum(len(peer.writes) for peer in plan.peers)
                 tell({"event": "planned", "parts": parts})
-                here = await self._local_part(path, options, plan.local_digest, tell)
-                here.note(plan)
+                here = await self._local_part(path, plan, tell)
                 scratch = self._folder.root / ".sending"
                 done = await restore_peers(
                     plan, self._home.root, self._installer_of, transport_of, scratch, here, tell=tell
                 )
                 return {"hatched": done.as_json()}
 
-    async def _local_part(
-        self, path: Path, options: RestoreOptions, approved: str, tell: Tell
-    ) -> LocalResult:
+    async def _local_part(self, path: Path, approved: RestorePlan, tell: Tell) -> LocalResult:
         """Hatches this machine's part, planned anew with no other hatching under way; its twins rest meanwhile."""
         from neighborhoods.snapshot.hatch import RestoreHooks, check_approved, restore_local
 
@@ -74,8 +71,9 @@ class SnapshotRestorer:
             await self._tenants.boot(key)
 
         async def hatch() -> dict[str, Any]:
-            async with self._planned(path, options, None) as plan:
-                check_approved(plan, approved, plan.local_digest)
+            async with self._planned(path, approved.options, None) as plan:
+                check_approved(plan, approved.local_digest, plan.local_digest)
+                approved.local = plan.local  # as it is carried out
                 hooks = RestoreHooks(self._eggs.resting, boot)
                 importer = self._eggs.home_eggs.importer
                 return {"local": await restore_local(plan, importer, hooks, source=path.name, tell=tell)}
