@@ -33,7 +33,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "runs in a worker, or reads the program's own files": (
         "rappd/http/loopback/static_files.py",
-        "agents/rapps/make_bundles.py",
+        "agents/rapps/shipped_bundle.py",
         "rappd/http/tether_listener.py",
         "rappd/sessions/replay_page.py",
         "agents/contract/file_discovery.py",  # the shipped library

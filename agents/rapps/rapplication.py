@@ -20,6 +20,7 @@ import msgspec
 import orjson
 
 from agents.errors import AgentError
+from agents.rapps.shipped_bundle import SHIPPED, shipped_bundle
 from agents.storage.safe_fs import SafeTree
 
 SCHEMA = "rapp-application/1.0"
@@ -73,12 +74,14 @@ class Rapplication(msgspec.Struct, frozen=True):
 
 
 def read_rapplication(path: Path) -> Rapplication:
-    """The rapplication in a folder or a zip (whose content may stand in one folder of its own).
+    """The rapplication in a folder or a zip (whose content may stand in one folder of its own); a shipped one is put together.
 
     Raises ``BadRapplicationError``. Blocks on the disk.
     """
-    found = dict(_from_zip(path) if path.is_file() else _from_folder(path))
-    content = _without_outer_folder(found)
+    if path.parent == SHIPPED and (path / "manifest.json").is_file():
+        content = shipped_bundle(path.name)
+    else:
+        content = _without_outer_folder(dict(_from_zip(path) if path.is_file() else _from_folder(path)))
     manifest = _manifest(content)
     ident = manifest["id"]
     placed: dict[str, bytes] = {}

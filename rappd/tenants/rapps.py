@@ -11,16 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-import agents.rapps
 from agents.rapps.rapplication import Rapplication, read_rapplication
+from agents.rapps.shipped_bundle import SHIPPED
 from agents.storage.safe_fs import SafeTree, in_file_pool
 from rappd.errors import ConflictError, NotFoundError
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
     from rappd.tenants.tenant import Tenant
-
-SHIPPED = Path(agents.rapps.__path__[0])
 
 _ID = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _RECEIPT = "placed.json"

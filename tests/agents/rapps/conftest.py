@@ -11,13 +11,11 @@ from typing import Any
 
 import pytest
 
-import agents.rapps
 from agents.contract.file_discovery import stamp_of
 from agents.rapps.rapplication import read_rapplication
+from agents.rapps.shipped_bundle import SHIPPED
 from agents.workers.config import PoolConfig
 from agents.workers.supervisor import WorkerSupervisor
-
-SHIPPED = Path(agents.rapps.__path__[0])
 
 
 class Shop:
