@@ -78,7 +78,7 @@ class EggPacking:
             )
 
             sessions = SessionPacking(self._home, self._host, self._key, machine=self._machine)
-            target = target or self._place("sessions", SESSION_FORM)
+            target = target or self.place("sessions", SESSION_FORM)
             session = order.item or order.twin
             return sessions.pack(session, target, allow=order.allow, overwrite=order.overwrite)
         form = _form(order)
@@ -87,7 +87,7 @@ class EggPacking:
             self._adopt_host()
         done = self._packed(
             workspace,
-            target or self._place(name, form.value),
+            target or self.place(name, form.value),
             form,
             item=order.item,
             exclude_memory=order.exclude_memory,
@@ -150,7 +150,7 @@ class EggPacking:
         form, workspace = (
             (EggFormat.BRAINSTEM, self._host) if is_host else (EggFormat.TWIN, Workspace.at(root))
         )
-        target = self._place("brainstem" if is_host else root.name, form.value)
+        target = self.place("brainstem" if is_host else root.name, form.value)
         target = target.with_name(target.stem + _BEFORE)
         allow: frozenset[str] = frozenset()
         while True:
@@ -191,7 +191,8 @@ class EggPacking:
         twin = find(self._places, order.twin)
         return twin.workspace, twin.key
 
-    def _place(self, name: str, form: str) -> Path:
+    def place(self, name: str, form: str) -> Path:
+        """A new file among the home's eggs, for what is called so."""
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H-%M-%S.%fZ")
         folder = name.removesuffix(".py").replace("/", "__")
         return self._places.eggs / folder / f"{at}-{form}.egg"

@@ -69,6 +69,12 @@ class UploadedEggs:
         os.utime(folder)
         return path
 
+    def keep_whole(self, part: Path, called: str) -> Path:
+        """``keep`` of a file whose SHA-256 is not known yet."""
+        with part.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        return self.keep(part, digest, called)
+
     def take_in(self, path: Path, *, expect_sha256: str = "", hold: bool = False) -> Path:
         """A copy of the file at ``path``, with the signature that lies beside it; the file itself when it waits here already.
 
@@ -263,8 +269,6 @@ def unsealed(path: Path, home: Home, waiting: UploadedEggs) -> Path:
     part = waiting.part()
     try:
         open_file(path, part, secret.read_text())
-        with part.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return waiting.keep(part, digest, path.name.removesuffix(SUFFIX))
+        return waiting.keep_whole(part, path.name.removesuffix(SUFFIX))
     finally:
         part.unlink(missing_ok=True)

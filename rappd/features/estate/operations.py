@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import platform
 import tempfile
 from collections.abc import Callable
@@ -158,21 +157,16 @@ class EstateOperations:
             if estate != before:
                 estate_file.save(self._home.root, estate)
         chosen = scan(self._twins).twins if twins is None else [find(self._twins, one) for one in twins]
-        target = into or self._place(at)
+        packing = self._eggs.home_eggs.packing
+        target = into or packing.place("estate", "estate")
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        maker = self._eggs.home_eggs.packing.maker
         self._twins.eggs.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".packing-", dir=self._home.root / "eggs") as scratch:
             members, left_out = [], []
             for twin in chosen:
                 path = Path(scratch) / f"{twin.key}.egg"
-                request = PackRequest(
-                    twin=twin.key,
-                    into=str(path),
-                    exclude_memory=exclude_memory,
-                    allow=frozenset(allow),
-                )
-                done = self._eggs.home_eggs.packing.pack(request)["packed"]
+                request = PackRequest(twin.key, "", "", str(path), exclude_memory, frozenset(allow))
+                done = packing.pack(request)["packed"]
                 left_out += [{**one, "path": f"{twin.key}/{one['path']}"} for one in done["left_out"]]
                 members.append(MemberEgg(twin.rappid.key, twin.rappid.text, twin.name, path))
             for place in self._places() if twins is None else ():
@@ -187,7 +181,7 @@ class EstateOperations:
                     members,
                     at=at,
                     key=self._home.identity(),
-                    maker=maker,
+                    maker=packing.maker,
                     # the repository of the owner's private tier: this text alone ever travels
                     private_pointer=self._settings().text("estate.private"),
                 )
@@ -225,10 +219,8 @@ class EstateOperations:
                 for name in names:
                     writer.add(name, tree.content(name))
                 writer.finish()
-            with part.open("rb") as packed:
-                digest = hashlib.file_digest(packed, "sha256").hexdigest()
-            name = f"estate-{folders[0].name[:16]}.egg"
-            return {"path": str(self._eggs.waiting.keep(part, digest, name))}
+            kept_egg = self._eggs.waiting.keep_whole(part, f"estate-{folders[0].name[:16]}.egg")
+            return {"path": str(kept_egg)}
         finally:
             part.unlink(missing_ok=True)
 
@@ -273,9 +265,6 @@ class EstateOperations:
         kinds = {one.rappid.identity: "neighborhood" for one in self._places()}
         kinds.update({one.rappid.identity: "twin" for one in scan(self._twins).twins})
         return kinds
-
-    def _place(self, at: datetime) -> Path:
-        return self._twins.eggs / "estate" / f"{at.strftime('%Y-%m-%dT%H-%M-%S.%fZ')}-estate.egg"
 
     def _kept_folders(self) -> list[Path]:
         return _folders(self._home.root / "estates")
