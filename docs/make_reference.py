@@ -30,7 +30,7 @@ import rappd.http
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
 from rappd.features.features import all_operations
-from rappd.features.operation import Download, Operation
+from rappd.features.operation import Download, Operation, Stream
 from rappd.http.federation.operation_routes import FEATURES as OF_PEERS
 from rappd.http.tether_listener import FEATURES as OF_PHONES
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
@@ -407,7 +407,7 @@ def operations_js() -> str:
     """operations.js: a function for each operation, for the page."""
     parts = []
     for noun, found in groupby(all_operations(), key=lambda one: one.noun):
-        rows = [f"  {_camel(one.name)}: {_form(one)},\n" for one in found]
+        rows = [f"  {_camel(one.name)}: {_form(one)},\n" for one in found if one.result is not Stream]
         parts.append(f"export const {noun} = {{\n{''.join(rows)}}};\n")
     body = "\n".join(parts)
     return f"""/**

@@ -149,7 +149,7 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.tell),
         CartridgeOperations(daemon.home, daemon.host.workspace),
         SettingOperations(daemon.home, daemon.live_settings),
-        RecordOperations(daemon.store, daemon.name, daemon.identity.fingerprint),
+        RecordOperations(daemon.store, daemon.activity, daemon.name, daemon.identity.fingerprint),
         daemon.snapshots,
         daemon.eggs.home_eggs.packing,
         daemon.eggs.home_eggs,

@@ -7,7 +7,7 @@ command line's ``rappd/features/operation_paths.py``.
 The types of a method say its form: it takes a file with a parameter of the type ``Upload``, or ``bytes`` for a small one
 (the body is the file then, and the arguments come in the query), answers with a file by returning a ``Download``, and
 takes a while by returning the ``Turn`` that it began, or a ``ShownTurn`` (its events are told to callers that accept
-them). A ``Caller`` is who asks. A method that is not async may block: it runs in a thread.
+them). A ``Stream`` is told to its ``Reader`` as it comes. A ``Caller`` is who asks. A method that is not async may block: it runs in a thread.
 
 With a name ``agents``, structural agents may ask for it, too, by ``utils.host``; ``agent_operation`` is for them alone.
 """
@@ -19,7 +19,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -74,6 +74,20 @@ class ShownTurn(NamedTuple):
 
     turn: Turn
     shown: Callable[[bytes], dict[str, Any]]
+
+
+class Reader(NamedTuple):
+    """The reader of a stream: the number of the last event that it has, as it says, and whether it is still there."""
+
+    last: str
+    is_there: Callable[[], bool]
+
+
+class Stream(NamedTuple):
+    """Events as they happen, sent to a reader: each with its number, or None. ``greets``: the reader is answered before the first."""
+
+    events: AsyncGenerator[tuple[int | None, bytes | dict[str, Any]], None]
+    greets: bool = True
 
 
 class OpenDownload(NamedTuple):
@@ -147,7 +161,7 @@ class Operation:
     def of_request(self) -> dict[str, type]:
         """The parameters that are no arguments, by their types: what the listener knows of the request."""
         hints = typing.get_type_hints(self.function)
-        kinds = (Caller, Device, Peer, Upload, bytes)
+        kinds = (Caller, Device, Peer, Reader, Upload, bytes)
         return {name: hint for name, hint in hints.items() if hint in kinds}
 
     @property

@@ -15,7 +15,7 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.features.features import all_operations
-from rappd.features.operation import OWNER, Download, Text, Upload, operation, operations_of
+from rappd.features.operation import OWNER, Download, Stream, Text, Upload, operation, operations_of
 
 
 class Kettles:
@@ -155,7 +155,7 @@ ODD = (
 def test_no_odd_argument_is_a_fault_inside(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
     broken = []
-    for one in all_operations():
+    for one in (one for one in all_operations() if one.result is not Stream):  # they end with their reader
         fields = [name for name in one.arguments.__struct_fields__ if name not in one.in_path]
         usual = {name: 1 if name in ("limit", "days", "wait") else "x" for name in fields}
         cases = [{**usual, name: odd} for name in fields for odd in ODD]
@@ -178,4 +178,4 @@ def test_routes_by_hand_become_fewer() -> None:
     by_hand = sum(
         path.read_text().count("\n@operator_only\n") for path in (REPO / "rappd" / "http").rglob("*.py")
     )
-    assert by_hand <= 5
+    assert by_hand <= 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -41,7 +41,7 @@ from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
 from rappd.features.calls.open_calls import OpenCalls
-from rappd.features.operation import OWNER, Text, operation
+from rappd.features.operation import OWNER, Stream, Text, operation
 from rappd.federation.peer_view import outbox_row
 from rappd.federation.service import FederationService
 from rappd.tenants.tenant import HOST
@@ -75,6 +75,26 @@ class CallOperations:
         """Asks a `peer`: its brainstem (`text`), a `twin` of it, or one `agent` with `args`. `wait`: seconds."""
         asked = await self.submit(peer, text=text, agent=agent, args=args, twin=twin, wait=wait, id=id)
         return await asked.row()
+
+    @operation("calls.stream", "POST", "/call/stream", right=OWNER)
+    async def stream(
+        self,
+        peer: Text,
+        text: str = "",
+        agent: str = "",
+        args: dict[str, Any] | None = None,
+        twin: str = "",
+        wait: float = DEFAULT_WAIT,
+        id: str = "",
+    ) -> Stream:
+        """The same as `/call` as server-sent events, as `/chat/stream` has them; the last is `done`, with the `call`, or `error`.
+
+        A caller that disconnects does not stop the call.
+        """
+        asked = await self.submit(
+            peer, text=text, agent=agent, args=args, twin=twin, wait=wait, id=id, stream=True
+        )
+        return Stream(_told(asked), greets=False)
 
     async def submit(
         self,
@@ -431,3 +451,14 @@ def trace_of(id: str, outer: str = "") -> str:
     digits = id.replace("-", "").lower()
     trace, flags = (outer.split("-")[1], outer.split("-")[3]) if outer else (digits, "01")
     return f"00-{trace}-{digits[16:]}-{flags}"
+
+
+async def _told(asked: OwnersCall) -> AsyncGenerator[tuple[int | None, bytes | dict[str, Any]], None]:
+    """The events of a call, then what came of it."""
+    async for number, event in asked.turn.events():
+        yield number, event
+    try:
+        last = {"type": "done", **await asked.row()}
+    except ReportableError as found:
+        last = {"type": "error", **found.as_json(), "status": found.status}
+    yield asked.turn.number + 1, last

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from envelopes.envelope import is_uuid, new_id
-from rappd.features.operation import OWNER, Text, UnfitArgumentError, operation
+from rappd.features.operation import OWNER, Reader, Stream, Text, UnfitArgumentError, operation
 from rappd.sessions.events import event_of
 from rappd.sessions.sentences import Say, unfit
 from rappd.sessions.session_list import SessionRow
 from rappd.sessions.sessions import Session
 from rappd.sessions.speakers import OWNER as OWNER_SPEAKER
 from rappd.sessions.speakers import Owner
+from rappd.tether.screen import Screen
 from rappd.tether.service import TetherService
 
 _CURRENT = "current"
@@ -41,6 +43,27 @@ class SessionOperations:
         session = await self._session(id)
         await self._tether.sessions.opened_again(session, OWNER_SPEAKER)
         return await moved(self._tether, session)
+
+    @operation("sessions.follow", "GET", "/sessions/{id}/stream", right=OWNER)
+    async def follow(self, reader: Reader, id: str, after: str = "0") -> Stream:
+        """Server-sent events, as phones get them: `events` after the number `after` or `Last-Event-ID`, and `presence`."""
+        screen = Screen(event_number(reader.last or after))
+        return Stream(self._said(await self._session(id), screen, reader))
+
+    async def _said(
+        self, session: Session, screen: Screen, reader: Reader
+    ) -> AsyncGenerator[tuple[int | None, dict[str, Any]], None]:
+        tether = self._tether
+        tether.screens.add(screen)
+        try:
+            await tether.sessions.join(session, screen)
+            async for message in screen.messages(reader.is_there):
+                yield message.get("last_seq"), message
+                if message.get("more"):
+                    await tether.sessions.more(session, screen)
+        finally:
+            tether.screens.discard(screen)
+            tether.sessions.leave(session, screen)
 
     @operation("sessions.show", "GET", "/sessions/{id}", right=OWNER)
     async def show(self, id: str, after: str = "0") -> dict[str, Any]:

@@ -6,9 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any, Literal
 
+from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
 from rappd.features.conversations.conversations import given_titles, pictures_of, titled, whole_thread
-from rappd.features.operation import OWNER, Download, Text, operation
+from rappd.features.operation import OWNER, Download, Stream, Text, operation
 from rappd.federation.service import FederationService
 from rappd.store.peer_table import NAMES
 from rappd.store.store import Store
@@ -49,15 +50,20 @@ class AnchorOperations:
 class RecordOperations:
     """The records of all conversations. ``thread``: an id, or its beginning."""
 
-    def __init__(self, store: Store, name: str, node: str) -> None:
+    def __init__(self, store: Store, feed: ActivityFeed, name: str, node: str) -> None:
         """``name`` and ``node``: this machine's, for transcripts."""
-        self._store, self._name, self._node = store, name, node
+        self._store, self._feed, self._name, self._node = store, feed, name, node
 
     @operation("threads.activity", "GET", "/activity", right=OWNER)
     async def activity(self, limit: int = 200) -> dict[str, Any]:
         """The latest records."""
         events = await self._store.recent_events(limit=_bounded(limit))
         return {"events": [event_row(event) for event in events]}
+
+    @operation("threads.follow", "GET", "/activity/stream", right=OWNER)
+    async def follow(self) -> Stream:
+        """Records and agent files as they come, as server-sent events."""
+        return Stream((None, line) async for line in self._feed.follow())
 
     @operation("threads.list", "GET", "/threads", right=OWNER)
     async def listing(self, limit: int = 100) -> dict[str, Any]:

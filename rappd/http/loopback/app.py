@@ -9,7 +9,6 @@ from rappd.features.operation import OperationTable
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback import (
     agent_files,
-    call_stream,
     chat,
     eggs,
     health,
@@ -20,7 +19,6 @@ from rappd.http.loopback import (
     rapps,
     services,
     session_frames,
-    session_stream,
     static_files,
     voice_routes,
     well_known,
@@ -45,12 +43,7 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
         openapi,
         services,
     ]
-    tables += [eggs, call_stream]
-    tables += [
-        session_frames,
-        session_stream,
-        well_known,
-    ]
+    tables += [eggs, session_frames, well_known]
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for module in tables:

@@ -10,7 +10,7 @@ import msgspec
 from aiohttp import web
 
 from envelopes.codecs.pictures import MOST_PICTURES
-from rappd.features.operation import Download, Operation
+from rappd.features.operation import Download, Operation, Stream
 from rappd.http.bodies import ok
 from rappd.version import __version__
 
@@ -137,7 +137,7 @@ def _components(app: web.Application) -> dict[str, Any]:
 
 def _answer(row: Operation) -> Any:
     """The type of an answer in JSON: a long operation ends with an object, too."""
-    return dict[str, Any] if row.is_long or row.result is Download else row.result
+    return dict[str, Any] if row.is_long or row.result in (Download, Stream) else row.result
 
 
 def _describe_row(row: Operation, described: dict[str, Any]) -> None:
@@ -151,6 +151,8 @@ def _describe_row(row: Operation, described: dict[str, Any]) -> None:
     content["application/json"] = {"schema": schema[1]}
     if row.is_long:
         content["text/event-stream"] = {}
+    if row.result is Stream:
+        described["responses"]["200"]["content"] = {"text/event-stream": {}}
     if row.result is Download:
         described["responses"]["200"]["content"] = {"application/octet-stream": _FILE}
     if row.takes_file:

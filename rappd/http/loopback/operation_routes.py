@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from aiohttp import web
@@ -12,7 +13,16 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import RappdError, disk_problem
-from rappd.features.operation import ANYBODY, Download, Operation, OperationTable, ShownTurn, Upload
+from rappd.features.operation import (
+    ANYBODY,
+    Download,
+    Operation,
+    OperationTable,
+    Reader,
+    ShownTurn,
+    Stream,
+    Upload,
+)
 from rappd.http.bodies import InvalidBodyError, file_answer, json_object, ok
 from rappd.http.event_stream import is_wanted, opened
 from rappd.http.loopback.security import caller, for_twin, operator_only, started
@@ -55,6 +65,8 @@ def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
             return await _following(request, found)
         if isinstance(found, ShownTurn):
             return await _following(request, found.turn, found.shown)
+        if isinstance(found, Stream):
+            return await _streaming(request, found)
         return file_answer(*found) if isinstance(found, Download) else ok(found)
 
     answer.__doc__ = one.about
@@ -81,6 +93,15 @@ async def _following(
     return told.response
 
 
+async def _streaming(request: web.Request, stream: Stream) -> web.StreamResponse:
+    async with aclosing(stream.events) as events, opened(request) as told:
+        if stream.greets:
+            await told.comment("here")
+        async for number, event in events:
+            await told.send(event, number)
+    return told.response
+
+
 async def _last_event(turn: Turn) -> dict[str, Any]:
     try:
         return {"type": "done", **(await turn.reply()).data}
@@ -92,6 +113,10 @@ async def _last_event(turn: Turn) -> dict[str, Any]:
             "Something went wrong inside; the log has it.", do="rappd logs"
         )
     return {"type": "error", **told.as_json(), "status": told.status}
+
+
+def _reader(request: web.Request) -> Reader:
+    return Reader(request.headers.get("Last-Event-ID", ""), lambda: request.transport is not None)
 
 
 def _upload(request: web.Request) -> Upload:
@@ -120,7 +145,7 @@ def _no_file() -> InvalidBodyError:
     return InvalidBodyError("No file was sent", do="The body is the file.")
 
 
-_OF_REQUEST: dict[type, Callable[[web.Request], Any]] = {Caller: caller, Upload: _upload}
+_OF_REQUEST: dict[type, Callable[[web.Request], Any]] = {Caller: caller, Upload: _upload, Reader: _reader}
 
 
 def _of_twin(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:

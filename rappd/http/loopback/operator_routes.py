@@ -1,4 +1,4 @@
-"""The operator's session of a browser, and what happens on this machine as it happens."""
+"""The operator's session of a browser."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.errors import RefusedError
 from rappd.http.app_keys import DAEMON
 from rappd.http.bodies import json_object, ok, text_field
-from rappd.http.event_stream import opened
 from rappd.http.loopback.request_source import source_of
-from rappd.http.loopback.security import at_operator_origin, is_operator, operator_only
+from rappd.http.loopback.security import at_operator_origin, is_operator
 from rappd.http.loopback.signed_requests import COOKIE
 
 routes = web.RouteTableDef()
@@ -53,14 +52,3 @@ async def close_session(request: web.Request) -> web.Response:
     response = ok({"operator": False})
     response.del_cookie(COOKIE, path="/")
     return response
-
-
-@routes.get("/activity/stream")
-@operator_only
-async def follow(request: web.Request) -> web.StreamResponse:
-    """Records and agent files as they come, as server-sent events."""
-    async with opened(request) as events:
-        await events.comment("here")
-        async for line in request.app[DAEMON].activity.follow():
-            await events.send(line)
-    return events.response
