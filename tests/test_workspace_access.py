@@ -94,7 +94,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/store/write_ahead_log.py",
         "rappd/daemon/startup.py",
         "rappd/tenants/autostart.py",
-        "twins/trust/approvals.py",
+        "twins/trust/trust.py",
         "twins/trust/quarantine.py",
         "twins/trust/signers.py",
         "neighborhoods/snapshot/token_uses.py",  # beside them, in the home

@@ -6,6 +6,7 @@ in the program decides it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,11 @@ from typing import Any
 import orjson
 
 from agents.contract.may_run import SHIPPED, YOURS, Allowed, Origin, Quarantined, Refused, Verdict, is_known
+from agents.storage.atomic_write import write_atomically
 from twins.errors import BadFileError
-from twins.trust.approvals import Approvals
 from twins.trust.code_origins import CodeOrigins
-from twins.trust.quarantine import QuarantineEntry, QuarantineList
-from twins.workspace.workspace import Workspace
+from twins.trust.quarantine import CachedFile, QuarantineEntry, QuarantineList
+from twins.workspace.workspace import Workspace, exclusive_lock
 
 _DAMAGED = object()
 
@@ -31,6 +32,28 @@ def verdict(origin: Origin, entry: QuarantineEntry | None, *, egg: str, is_appro
     if entry is not None:
         return Quarantined(entry.why, entry.origin)
     return Allowed(egg, is_approved)
+
+
+class Approvals:
+    """Files whose exact bytes the owner lets change structure, by SHA-256, in ``$RAPP_HOME/approved.json``.
+
+    No worker can write there, so that no agent approves itself.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: CachedFile[dict[str, Any]] = CachedFile(path, _approved, dict)
+
+    def covers(self, digest: str) -> bool:
+        """True when files of that SHA-256 may change structure. Raises ``BadFileError`` when the file is damaged."""
+        return digest in self._file.content()
+
+    def add(self, filename: str, digest: str) -> None:
+        """Remembers the owner's approval of exactly these bytes."""
+        with exclusive_lock(self._path.parent):
+            known = {**self._file.content(), digest: {"file": filename, "at": int(time.time())}}
+            write_atomically(self._path, orjson.dumps(known, option=orjson.OPT_INDENT_2))
+            self._file.forget()
 
 
 class Trust:
@@ -88,3 +111,15 @@ class WorkspaceTrust:
             self.standing = {"held": orjson.Fragment(orjson.dumps(found))} if found else {}
             self._seen = found
         return found
+
+
+def _approved(content: bytes) -> dict[str, Any]:
+    try:
+        found = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        found = None
+    if not isinstance(found, dict):
+        raise BadFileError(
+            "approved.json is damaged; no approval counts until it is whole.", do="Restore it from a backup."
+        )
+    return found

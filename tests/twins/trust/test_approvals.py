@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from twins.errors import BadFileError
-from twins.trust.approvals import Approvals
+from twins.trust.trust import Approvals
 
 
 def test_an_approval_is_for_exact_bytes_and_outlives_the_process(tmp_path: Path) -> None:
