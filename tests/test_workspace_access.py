@@ -163,7 +163,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/features/agents/cli.py",
         "rappd/cli/backup.py",
         "rappd/features/eggs/merge_cli.py",
-        "rappd/cli/pictures.py",
+        "rappd/features/conversations/picture_files.py",
         "rappd/cli/service.py",
         "rappd/features/threads/cli.py",
         "rappd/features/twins/souls_cli.py",
@@ -174,7 +174,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     ),
     "is the command line with its own terminal, log and process file": (
         "rappd/cli/app.py",
-        "rappd/cli/lifecycle.py",
+        "rappd/features/operator/cli.py",
         "rappd/cli/start.py",
     ),
     "fills the home of a demonstration before its daemon starts": ("rappd/demo/node.py",),

@@ -16,11 +16,11 @@ from envelopes.errors import ReportableError
 from rappd.cli.console import print_status
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
-from rappd.cli.start_screen import print_stopped, show
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.file_limit import require_open_files
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, RappdError
+from rappd.features.operator.text import print_stopped, show
 from rappd.settings.load import Settings
 from rappd.settings.validation import refuse_unfit
 

@@ -11,12 +11,12 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import command, dim, print_out, status_mark, strip_control
 from rappd.cli.names import twin_names
 from rappd.cli.printer import JSON, Printer
-from rappd.cli.start_screen import local_models, thinking
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.models.connect_cli import connect, no_such_model
 from rappd.features.models.download_cli import download
+from rappd.features.operator.text import local_models, thinking
 from rappd.features.twins.client import in_path
 
 

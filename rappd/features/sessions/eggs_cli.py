@@ -77,7 +77,7 @@ def _show_opened(file: Path, egg: dict[str, Any], browser: bool) -> None:
     goes_on = f"rappd sessions branch {shlex.quote(str(file))}"
     print_out(f"  Go on     {command(goes_on)}")
     if browser:
-        from rappd.cli.lifecycle import open_in_browser
+        from rappd.features.operator.cli import open_in_browser
 
         sys.stdout.flush()
         open_in_browser(egg["url"])

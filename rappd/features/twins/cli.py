@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 import click
 
-from rappd.cli.chat import ChatTarget, talk, talks
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import dim, print_out, strip_control
 from rappd.cli.names import twin_names
@@ -16,6 +15,7 @@ from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError
+from rappd.features.conversations.cli import ChatTarget, talk, talks
 from rappd.features.twins.buddies_cli import BUDDY_VERBS
 from rappd.features.twins.checkpoints_cli import CHECKPOINT_VERBS
 from rappd.features.twins.client import Answer, client, in_path

@@ -17,7 +17,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import BIN, on_terminal
 
-from rappd.cli.turn_renderer import TurnRenderer
+from rappd.features.conversations.turn_renderer import TurnRenderer
 
 SLOW = 'import time; print("slow has begun", flush=True); time.sleep(600); return "done"'
 

@@ -15,7 +15,12 @@ from rappd.cli.console import command, print_err, print_out, print_status, statu
 from rappd.cli.formatting import count, phones, tilde
 from rappd.cli.printer import JSON, Printer, json_option
 from rappd.cli.progress import progress
-from rappd.cli.start_screen import (
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+from rappd.daemon.log import follow as follow_log
+from rappd.daemon.log import tail
+from rappd.errors import NotRunningError, RappdError
+from rappd.features.operator.text import (
     listener_status,
     local_models,
     notices,
@@ -25,11 +30,6 @@ from rappd.cli.start_screen import (
     waiting_files,
     way_over_ssh,
 )
-from rappd.control_client import ControlClient
-from rappd.daemon.home import Home
-from rappd.daemon.log import follow as follow_log
-from rappd.daemon.log import tail
-from rappd.errors import NotRunningError, RappdError
 from rappd.features.snapshots.text import show_failing
 
 _STOP_SECONDS = 20.0

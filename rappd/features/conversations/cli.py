@@ -27,12 +27,12 @@ from rappd.cli.console import (
 )
 from rappd.cli.formatting import count, took
 from rappd.cli.printer import Printer, json_option
-from rappd.cli.start_screen import thinking
 from rappd.cli.tables import cells, middle
-from rappd.cli.turn_renderer import EDGE, TurnRenderer
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import RappdError, UsageProblemError
+from rappd.features.conversations.turn_renderer import EDGE, TurnRenderer
+from rappd.features.operator.text import thinking
 
 if TYPE_CHECKING:
     from envelopes.codecs.pictures import Picture
@@ -112,7 +112,7 @@ def talk(
     """
     session = _ChatSession(daemon, partner, session_id or str(uuid.uuid4()), user_guid)
     if files:
-        from rappd.cli.pictures import read_pictures
+        from rappd.features.conversations.picture_files import read_pictures
 
         session.pictures = read_pictures(files)
     sentence = " ".join(text).strip()
