@@ -264,7 +264,8 @@ class SnapshotOperations:
     ) -> Turn:
         if self._work is not None:
             raise SnapshotRunningError(
-                f"A {self._work.kind} is under way.", do="Wait until it is done, or cancel it."
+                f"Another {self._work.kind} of this home is under way.",
+                do="Wait until it is done, or cancel it.",
             )
         self._work = begun = SnapshotWork(id[:100] or uuid.uuid4().hex, kind)
         self._watched = False
