@@ -80,31 +80,25 @@ class Agent:
     """A line for people; "" where its file has none beside the description for models."""
     code_origin: str = ""
     """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
-    _reference: orjson.Fragment | None = field(default=None, repr=False, compare=False)
+    of_the_program: bool = field(init=False, compare=False)
+    """True when a call of it runs nothing but files of the program itself."""
+    reference: orjson.Fragment = field(init=False, repr=False, compare=False)
+    """Everything a worker needs to load this very version, as JSON: every call sends it."""
 
-    @property
-    def of_the_program(self) -> bool:
-        """True when a call of it runs nothing but files of the program itself."""
-        return self.origin == SHIPPED and self.name not in RUN_FILES
-
-    def described(self) -> Description:
-        """The part of it that its file declares."""
-        return Description(self.name, self.tool_name, self.description, self.parameters, self.class_name)
-
-    def reference(self) -> orjson.Fragment:
-        """Everything a worker needs to load this very version, as JSON: every call sends it."""
-        if self._reference is None:
-            self._reference = orjson.Fragment(orjson.dumps(self._version()))
-        return self._reference
-
-    def _version(self) -> dict[str, Any]:
-        return {
+    def __post_init__(self) -> None:
+        self.of_the_program = self.origin == SHIPPED and self.name not in RUN_FILES
+        version = {
             "rel": self.file.rel,
             "path": str(self.file.path),
             "source_path": self.kept,
             "stamp": list(self.file.stamp),
             "sha256": self.sha256,
         }
+        self.reference = orjson.Fragment(orjson.dumps(version))
+
+    def described(self) -> Description:
+        """The part of it that its file declares."""
+        return Description(self.name, self.tool_name, self.description, self.parameters, self.class_name)
 
     def tool(self) -> Tool:
         """The OpenAI tool definition."""

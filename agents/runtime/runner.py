@@ -249,7 +249,7 @@ class AgentRunner:
             result, found = await self._pools.of(agent, principal).request(
                 "perform",
                 {
-                    "file": agent.reference(),
+                    "file": agent.reference,
                     "name": agent.name,
                     "arguments": arguments,
                     "user_guid": user_guid,
@@ -293,7 +293,7 @@ class AgentRunner:
     async def _contexts(self, pool: WorkerPool, agents: list[Agent], user_guid: str) -> dict[str, str]:
         """Texts by agent, of these agents alone: a worker may name others."""
         body = {
-            "agents": [{"file": agent.reference(), "name": agent.name} for agent in agents],
+            "agents": [{"file": agent.reference, "name": agent.name} for agent in agents],
             "user_guid": user_guid,
         }
         try:

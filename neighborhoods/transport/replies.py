@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from envelopes.codecs import wire
 from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.emergence import MAX_BYTES, encode
-from envelopes.envelope import ERROR, Envelope
+from envelopes.envelope import ERROR, Envelope, agent_id
 from envelopes.errors import MalformedError
 from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import (
@@ -115,7 +115,7 @@ def readable(reply: Envelope) -> Envelope:
 
 def is_of(peer: Peer, reply: Envelope) -> bool:
     """True for a reply of that machine."""
-    return reply.sender.rpartition("_")[2] == peer.prefix
+    return reply.sender.endswith(agent_id("", peer.fingerprint))
 
 
 def no_envelope(peer: Peer, problem: MalformedError) -> PeerFailedError:

@@ -307,7 +307,7 @@ class Tenant:
         agent = self.registry.named(name)
         if agent is None:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
-        tests: list[dict[str, Any]] = (await self.test_file(agent.reference()))["tests"]
+        tests: list[dict[str, Any]] = (await self.test_file(agent.reference))["tests"]
         return tests
 
     async def test_file(self, agent_file: object) -> dict[str, Any]:
