@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.library.ask_peer_agent import AskPeerAgent
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError
@@ -29,7 +28,8 @@ async def test_peer_tools_before_start_offer_no_peer(tmp_path: Path) -> None:
         await daemon.federation.peer_store.offer("pi", True)
         gateway = PeerToolGateway(daemon.federation, daemon.calls)
         assert gateway.offered() == []
-        assert gateway.ask_peer_tool()["function"]["name"] == AskPeerAgent().name
+        told = gateway.ask_peer()
+        assert told is not None and told[1]["properties"]["peer"]["enum"] == ["pi"]
         with pytest.raises(ConflictError, match="cannot be reached yet"):
             _ = daemon.federation.parts
     finally:
