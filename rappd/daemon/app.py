@@ -190,7 +190,7 @@ class Daemon:
             store,
             self.dispatcher,
             self._look_at_host,
-            lambda order, peer: self.egg_transfer.pack_for(order, peer),
+            lambda *order: self.egg_transfer.pack_for(*order),
         )
         self.twins = TwinOperations(
             self.tenants.layout,

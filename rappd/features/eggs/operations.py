@@ -18,7 +18,7 @@ from envelopes import events
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
-from rappd.errors import NotFoundError
+from rappd.errors import ConflictError, NotFoundError
 from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.features.eggs.links import link_to
 from rappd.features.eggs.packing import PackRequest
@@ -27,7 +27,7 @@ from rappd.features.eggs.waiting import RECEIVED, receive, unsealed, whole_path
 from rappd.features.operation import OWNER, Text, Upload, operation
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
-from twins.work_progress import Cancellation, Progress
+from twins.work_progress import Cancellation, Progress, WorkCancelledError
 
 _MOST_BYTES = 8 << 30
 _PACE_SECONDS = 0.1
@@ -44,7 +44,7 @@ class EggOperations(RestingTwins):
         store: Store,
         dispatcher: Dispatcher,
         refresh_host: Tell,
-        pack_for: Callable[[PackRequest, str], Awaitable[dict[str, Any]]],
+        pack_for: Callable[[PackRequest, str, Progress], Awaitable[dict[str, Any]]],
     ) -> None:
         """``pack_for`` packs for a peer."""
         super().__init__(tenants, refresh_host)
@@ -110,12 +110,18 @@ class EggOperations(RestingTwins):
     async def cancel(self, work: Text) -> dict[str, Any]:
         """Cancels the hatching or packing that was begun with the id `work`, and answers once it has ended.
 
-        Nothing is written then. Once files are moved into place it is refused with `too_late`, and goes on.
+        Nothing is written then. Once files are moved into place it is refused with `too_late`, and goes on; what was
+        done meanwhile is refused with `conflict`.
         """
         if (turn := self._dispatcher.operation(work)) is None:
             raise NotFoundError("Nothing of that id is under way.", do="It may be done: rappd egg hatchings")
         turn.cancel()
         await turn.over_within(None)
+        with contextlib.suppress(WorkCancelledError):
+            turn.result()
+            raise ConflictError(
+                "Too late to cancel; it is done.", do="rappd egg hatchings, or look at the file"
+            )
         return {"cancelled": True}
 
     @operation("eggs.pack", "POST", "/eggs/pack", right=OWNER)
@@ -144,7 +150,7 @@ class EggOperations(RestingTwins):
 
         async def packing(progress: Progress, cancellation: Cancellation) -> dict[str, Any]:
             if to:
-                return await self._pack_for(order, to)
+                return await self._pack_for(order, to, cancellation.watching(progress))
             done = await self.pack_order(order, cancellation.watching(progress))
             if into or not caller.key:
                 return done

@@ -27,6 +27,7 @@ from twins.eggs.encryption import seal_file
 from twins.eggs.integrity import SIGNATURE_SUFFIX
 from twins.eggs.writers.formats import SESSION_FORM
 from twins.errors import TwinConflictError
+from twins.work_progress import Progress
 from twins.workspace.bonds import record_event
 
 TURN_SECONDS = 20.0
@@ -40,7 +41,7 @@ class EggTransferOperations(ReceivedEggs):
         super().__init__(machines.node.home, eggs, EggTable(machines.store), machines.notices)
         self._machines = machines
 
-    async def pack_for(self, order: PackRequest, selector: str) -> dict[str, Any]:
+    async def pack_for(self, order: PackRequest, selector: str, progress: Progress) -> dict[str, Any]:
         """Packs what ``order`` says and seals it for a peer; only that machine can open the result.
 
         For whom it was packed is written into the life of what is packed (``bonds.json``), and so travels.
@@ -50,7 +51,7 @@ class EggTransferOperations(ReceivedEggs):
         _takes_eggs(peer)
         await asyncio.to_thread(self._note_handover, order, peer)
         order, target = await asyncio.to_thread(self._unsealed_order, order)
-        done = await self._eggs.pack_order(order)
+        done = await self._eggs.pack_order(order, progress)
         plain = Path(done["packed"]["path"])
         sealed = target or plain.with_name(plain.name + SUFFIX)
         try:

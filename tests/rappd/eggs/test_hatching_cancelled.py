@@ -8,13 +8,21 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
 from fixtures.running_daemon import REPO, RunningDaemon
 from fixtures.terminal import Terminal
 from playwright.sync_api import Page, expect, sync_playwright
+
+from envelopes.envelope import DONE, HELP, Envelope, new_id
+from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import Turn
+from rappd.errors import ConflictError
+from rappd.features.eggs.operations import EggOperations
+from twins.work_progress import WorkCancelledError
 
 CANCELLED = "Cancelled; nothing was written."
 BIG = 24 << 20
@@ -185,6 +193,23 @@ def test_cancel_route_refuses_unknown_work(fake_daemon: RunningDaemon) -> None:
     refused = fake_daemon.post("/eggs/cancel", {"work": "nothing"}, control=True)
     assert (refused.status, refused.json()["code"]) == (404, "not_found")
     assert fake_daemon.post("/eggs/cancel", {"work": "nothing"}).status in (401, 403), "the operator alone"
+
+
+@pytest.mark.parametrize("ends", ["done", "cancelled"])
+async def test_cancelling_tells_what_was_done_all_the_same(ends: str) -> None:
+    async def work(turn: Turn) -> Envelope:
+        if ends == "cancelled":
+            raise WorkCancelledError
+        return turn.envelope.reply(DONE, {})
+
+    asked = Envelope(new_id(), "owner", "owner", HELP, {})
+    turn = Turn(asked, Caller("control", operator=True), work, stop=lambda: None).begin()
+    eggs = cast(EggOperations, SimpleNamespace(_dispatcher=SimpleNamespace(operation=lambda id: turn)))
+    if ends == "cancelled":
+        assert await EggOperations.cancel(eggs, "x") == {"cancelled": True}
+        return
+    with pytest.raises(ConflictError, match="it is done"):
+        await EggOperations.cancel(eggs, "x")
 
 
 @pytest.mark.browser
