@@ -18,12 +18,7 @@ from twins.errors import BadCartridgeError
 
 
 def run_lispy(
-    document: Document,
-    frames: int,
-    inputs: Sequence[Any],
-    steps: int | None,
-    fuel: int | None,
-    now: datetime,
+    document: Document, frames: int, inputs: Sequence[Any], steps: int | None, fuel: int | None, now: datetime
 ) -> tuple[Document, dict[str, Any]]:
     """Frames of a LisPy agent: the cartridge as it is then, and what is told of it."""
     from agents.lispy.limits import Limits
@@ -53,12 +48,7 @@ def overruled(document: Document) -> list[str]:
 
 
 def live(
-    name: str,
-    document: Document,
-    shape: Shape,
-    frames: int | None,
-    inputs: Sequence[Any],
-    now: datetime,
+    name: str, document: Document, shape: Shape, frames: int | None, inputs: Sequence[Any], now: datetime
 ) -> tuple[Document, dict[str, Any]]:
     """Actions of a buddy, one a frame; it goes back into the shape it came in."""
     _must_live(name, document, shape)

@@ -271,9 +271,4 @@ def _excerpt(one: Said, words: list[str]) -> dict[str, Any] | None:
         return None
     if not isinstance(text, str) or not _has(text, words):
         return None
-    return {
-        "turn": one.id,
-        "at": one.at,
-        "yours": one.verb == "HELP",
-        "text": excerpt(text, words),
-    }
+    return {"turn": one.id, "at": one.at, "yours": one.verb == "HELP", "text": excerpt(text, words)}

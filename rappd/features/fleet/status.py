@@ -31,11 +31,7 @@ class MemberStatus:
         is_here = member.presence == "here"
         row = status_row(member.name, member.name, mine=member.is_mine, reachable=is_here)
         if transport is None:
-            return {
-                **row,
-                "health": "awake" if is_here else "",
-                "detail": "" if is_here else no_way(member),
-            }
+            return {**row, "health": "awake" if is_here else "", "detail": "" if is_here else no_way(member)}
         try:
             probe = await transport.probe()
             row |= {

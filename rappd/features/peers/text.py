@@ -41,12 +41,7 @@ _SOURCES = {
     "list": "peers.json",
     "typed": "added by hand",
 }
-_EMPTY = {
-    "nearby": "nothing found",
-    "last address": "none",
-    "list": "nothing in it",
-    "typed": "nothing",
-}
+_EMPTY = {"nearby": "nothing found", "last address": "none", "list": "nothing in it", "typed": "nothing"}
 
 
 def show_peers(found: Row) -> None:

@@ -17,11 +17,7 @@ class RappOperations:
     """``tell`` is called with the agents that came and went; ``port`` is that of their pages."""
 
     def __init__(
-        self,
-        host: Tenant,
-        port: Callable[[], int],
-        imports: RateLimit,
-        tell: Callable[[list[Change]], None],
+        self, host: Tenant, port: Callable[[], int], imports: RateLimit, tell: Callable[[list[Change]], None]
     ) -> None:
         self._host, self._port, self._imports, self._tell = host, port, imports, tell
 

@@ -117,11 +117,7 @@ class TwinHostApi:
 
     @agent_operation("twins.archive")
     async def archive(
-        self,
-        twin: str = "",
-        filter: dict[str, Any] | None = None,
-        confirm: bool = False,
-        reason: str = "",
+        self, twin: str = "", filter: dict[str, Any] | None = None, confirm: bool = False, reason: str = ""
     ) -> dict[str, Any]:
         """Sets one aside, or all that a ``filter`` means."""
         if not twin:

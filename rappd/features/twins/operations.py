@@ -130,11 +130,7 @@ class TwinOperations:
         found = await asyncio.to_thread(find_active, self._places, twin)
         kept = await asyncio.to_thread(souls.edit_soul, found.workspace, soul, reason=reason)
         has = f"has a new soul; the one before is number {kept.number}" if kept else "has this soul"
-        return {
-            **who_is(found),
-            "kept_as": kept.number if kept else 0,
-            "message": f"{found.name} {has}.",
-        }
+        return {**who_is(found), "kept_as": kept.number if kept else 0, "message": f"{found.name} {has}."}
 
     @operation(
         "twins.restore_soul", "POST", "/twins/{twin}/soul/restore", right=OWNER, agents="twins.restore_soul"

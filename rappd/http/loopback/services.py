@@ -107,11 +107,7 @@ async def service(request: web.Request) -> web.StreamResponse:
     check_depth(body)
     try:
         found = await tenant_of(request).service(
-            request.method,
-            name,
-            request.match_info.get("path", "").rstrip("/"),
-            body,
-            caller(request),
+            request.method, name, request.match_info.get("path", "").rstrip("/"), body, caller(request)
         )
     except AgentRaisedError as error:
         if error.kind != ServiceFailedError.__name__:

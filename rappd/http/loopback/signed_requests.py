@@ -8,12 +8,7 @@ from collections.abc import Awaitable, Callable
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
-from rappd.daemon.request_signatures import (
-    NotSignedError,
-    Signature,
-    UsedSignatureError,
-    body_hash,
-)
+from rappd.daemon.request_signatures import NotSignedError, Signature, UsedSignatureError, body_hash
 from rappd.http.app_keys import DAEMON
 from rappd.http.loopback.request_source import source_of
 
