@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from aiohttp import web
 
 from agents.storage.safe_fs import in_file_pool
-from rappd.daemon.app import Daemon
 from rappd.http.app_keys import DAEMON
 from rappd.http.bodies import InvalidBodyError, json_object, ok, switch_field, upload
 from rappd.http.loopback.request_source import source_of
@@ -19,38 +18,30 @@ from twins.workspace.voice_file import WrongPasswordError
 routes = web.RouteTableDef()
 
 
-@routes.get("/voice")
-@routes.get("/voice/toggle")
-async def voice(request: web.Request) -> web.Response:
-    """Tells if answers carry a spoken form."""
-    return ok({"voice_mode": tenant_of(request).settings.voice})
+def _add_switch(name: str, what: str) -> None:
+    """Adds the routes of a slot of answers: ``/name`` and ``/name/toggle`` tell and switch it."""
+
+    def shown(request: web.Request) -> web.Response:
+        return ok({f"{name}_mode": getattr(tenant_of(request).settings, name)})
+
+    async def show(request: web.Request) -> web.Response:
+        return shown(request)
+
+    async def switch(request: web.Request) -> web.Response:
+        present = getattr(tenant_of(request).settings, name)
+        on = switch_field(await json_object(request), "enabled", present)
+        await request.app[DAEMON].live_settings.set(f"{name}_mode", "on" if on else "off")
+        return shown(request)
+
+    show.__doc__ = f"Tells if answers carry {what}."
+    switch.__doc__ = f"Switches {what}; without `enabled` it flips."
+    for path in (f"/{name}", f"/{name}/toggle"):
+        routes.get(path)(show)
+        routes.post(path)(switch)
 
 
-@routes.post("/voice")
-@routes.post("/voice/toggle")
-async def toggle_voice(request: web.Request) -> web.Response:
-    """Switches the spoken form; without `enabled` it flips."""
-    daemon = request.app[DAEMON]
-    body = await json_object(request)
-    await _set(daemon, "voice_mode", switch_field(body, "enabled", tenant_of(request).settings.voice))
-    return ok({"voice_mode": tenant_of(request).settings.voice})
-
-
-@routes.get("/twin")
-@routes.get("/twin/toggle")
-async def twin(request: web.Request) -> web.Response:
-    """Tells if answers carry the twin's comment."""
-    return ok({"twin_mode": tenant_of(request).settings.twin})
-
-
-@routes.post("/twin")
-@routes.post("/twin/toggle")
-async def toggle_twin(request: web.Request) -> web.Response:
-    """Switches the twin's comment; without `enabled` it flips."""
-    daemon = request.app[DAEMON]
-    body = await json_object(request)
-    await _set(daemon, "twin_mode", switch_field(body, "enabled", tenant_of(request).settings.twin))
-    return ok({"twin_mode": tenant_of(request).settings.twin})
+_add_switch("voice", "the spoken form")
+_add_switch("twin", "the twin's comment")
 
 
 @routes.get("/voice/config")
@@ -121,7 +112,3 @@ async def _few_guesses(request: web.Request) -> AsyncIterator[None]:
 def _kept_password(request: web.Request) -> str:
     """The configured password opens the file for the operator alone; others bring it themselves."""
     return request.app[DAEMON].settings.text("voice_zip_password") if is_operator(request) else ""
-
-
-async def _set(daemon: Daemon, name: str, on: bool) -> None:
-    await daemon.live_settings.set(name, "on" if on else "off")
