@@ -39,12 +39,12 @@ class SessionGuests:
     async def find(self, name: str) -> Guest:
         """See ``GuestGateway``. A peer's agent is one that it said this machine may use."""
         m = self._machines
-        await m.available()
+        parts = await m.available()
         agent, _, machine = name.strip().rpartition("@")
         wanted = machine.casefold()
         fingerprint = m.peer_store.named(wanted)
         if fingerprint is None:
-            if not agent and any(_name(one) == wanted for one in await m.parts.resolver.legacy()):
+            if not agent and any(_name(one) == wanted for one in await parts.resolver.legacy()):
                 return Guest(written=wanted)
             raise NotFoundError(
                 f'Nobody called "{name[:60]}" is paired or written down here.',

@@ -100,12 +100,12 @@ class BroadcastOperations:
         ``{"hello": [{name, fingerprint, short, answered, ms, agents, trouble}]}``.
         """
         m = self._machines
-        await m.available()
+        parts = await m.available()
 
         async def say(peer: Peer) -> Envelope:
-            said = m.parts.catalogue.hello(m.caller(peer))
+            said = parts.catalogue.hello(m.caller(peer))
             hello = Envelope(new_id(), m.node.id, brainstem_id(peer.fingerprint), HELLO, said)
-            reply = await m.parts.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
+            reply = await parts.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
             if reply.verb == HELLO:
                 m.told(peer.fingerprint, reply.data)
             return reply

@@ -43,7 +43,7 @@ class OpenCalls:
         eggs, and while the machine that it waits for is trusted.
         """
         m = self._machines
-        await m.available()
+        parts = await m.available()
         peer = m.peer_store.find(selector)
         waiting = [row for row in await m.tables.outbox.find_outgoing(id) if id and row.state in WAITING]
         opened = [asked for asked, _ in await self._found() if id and asked.id.startswith(id)]
@@ -57,7 +57,7 @@ class OpenCalls:
             )
         asked = opened[0]
         what = str(asked.data.get("user_input") or asked.data.get("agent") or "")[:120]
-        await m.parts.outbox.put(peer.fingerprint, self._addressed(asked, peer), what, self._seconds())
+        await parts.outbox.put(peer.fingerprint, self._addressed(asked, peer), what, self._seconds())
         return await self._told(asked.id, peer)
 
     async def _move(self, row: OutgoingEnvelope, peer: Peer) -> dict[str, Any]:

@@ -114,7 +114,7 @@ class EggTransferOperations(ReceivedEggs):
         and nothing waits, where it is no egg, or the peer does not take it.
         """
         m, egg = self._machines, self._eggs.home_eggs.which(id, path)
-        await m.available()
+        parts = await m.available()
         found = m.peer_store.find(peer)
         _takes_eggs(found)
         if not await asyncio.to_thread(egg.is_file):
@@ -125,7 +125,7 @@ class EggTransferOperations(ReceivedEggs):
         name = egg.name.removesuffix(SUFFIX)
         note = Envelope(new_id(), m.node.id, brainstem_id(found.fingerprint), EGG, {"name": name + SUFFIX})
         row = await self._queue(found, note, egg, name, "" if sealed else found.sealing_key)
-        return await self._told(found, name, await m.parts.outbox.try_now(row, within=TURN_SECONDS))
+        return await self._told(found, name, await parts.outbox.try_now(row, within=TURN_SECONDS))
 
     async def _queue(
         self, peer: Peer, note: Envelope, path: Path, name: str, recipient: str

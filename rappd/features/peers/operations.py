@@ -69,11 +69,11 @@ class PeerOperations:
         """Paired machines, found ones, who asks to be paired, and how each way of finding does."""
         if self._machines.rests:
             return await self._kept()
-        m = await self._ready()
+        m, parts = self._machines, await self._machines.available()
         waiting = await m.tables.outbox.peers_waiting()
-        written = await m.parts.written.entries()
+        written = await parts.written.entries()
         rows = [peer_row(m, peer, waiting.get(peer.fingerprint, 0)) for peer in m.peer_store.all()]
-        rows += [legacy_row(entry) for entry in await m.parts.resolver.legacy()]
+        rows += [legacy_row(entry) for entry in await parts.resolver.legacy()]
         rows += [found_row(sighting) for sighting in self._found()]
         known = {m.node.identity.fingerprint, *(row["fingerprint"] for row in rows if row["fingerprint"])}
         places = {row["address"] for row in rows}
@@ -84,10 +84,10 @@ class PeerOperations:
         ]
         return {
             "peers": rows,
-            "asking": [asking_row(one, m.parts.pairings) for one in m.parts.pairings.asking()],
+            "asking": [asking_row(one, parts.pairings) for one in parts.pairings.asking()],
             "rungs": [
                 {"rung": one.source, "found": one.found, "trouble": one.trouble or self._silent(one.source)}
-                for one in await m.parts.resolver.sources()
+                for one in await parts.resolver.sources()
             ],
             "door": {"port": m.port, "open": m.port > 0},
             "self": _self(m),
@@ -126,16 +126,16 @@ class PeerOperations:
     @operation("peers.add", "POST", "/peers", right=OWNER)
     async def add(self, address: Text) -> dict[str, Any]:
         """Writes an `address` down, and says who answers there; `http://` ones are published brainstems."""
-        m = await self._ready()
-        entry = await m.parts.written.add(address)
+        parts = await self._machines.available()
+        entry = await parts.written.add(address)
         if entry.legacy:
             return {"added": {"address": entry.url, "legacy": True, "name": entry.name, "fingerprint": ""}}
         found: NodeCard | None = None
         with contextlib.suppress(NoSuchPeerError):  # it may be away; then it is written down without its name
             found = await self._introduced(entry.address)
         if found is not None:
-            await m.parts.written.add(address, name=found.name, fingerprint=found.fingerprint)
-            m.parts.resolver.learn(entry.address, found.fingerprint)
+            await parts.written.add(address, name=found.name, fingerprint=found.fingerprint)
+            parts.resolver.learn(entry.address, found.fingerprint)
         return {
             "added": {
                 "address": entry.address,
@@ -149,9 +149,9 @@ class PeerOperations:
     @operation("peers.forget", "POST", "/peers/forget", right=OWNER)
     async def forget(self, address: Text) -> dict[str, Any]:
         """Takes a written-down `address` out again."""
-        m = await self._ready()
+        parts = await self._machines.available()
         try:
-            removed = await m.parts.written.remove(address)
+            removed = await parts.written.remove(address)
         except ValueError:  # no address at all
             removed = False
         if not removed:
@@ -163,9 +163,9 @@ class PeerOperations:
         """Shows a peer, and what of it may be used here."""
         if self._machines.rests:
             return {"peer": {**await self._kept_row(peer), "agents_here": [], "twins_here": []}}
-        m = await self._ready()
+        m, parts = self._machines, await self._machines.available()
         found = m.peer_store.find(peer)
-        await m.parts.written.entries()  # how it is reached may stand there
+        await parts.written.entries()  # how it is reached may stand there
         waiting = (await m.tables.outbox.peers_waiting()).get(found.fingerprint, 0)
         said = m.greeting(found.fingerprint)
         told = {"agents_here": list(said.agents), "twins_here": list(said.twins)}
@@ -185,8 +185,8 @@ class PeerOperations:
         `offer_code` shows a code to type on the other machine. `whose`: mine or friend.
         """
         if offer_code:
-            m = await self._ready()
-            return self._row(await m.parts.pairings.offer_code(whose or "friend"))
+            parts = await self._machines.available()
+            return self._row(await parts.pairings.offer_code(whose or "friend"))
         if not peer:
             raise MissingArgumentError("peer is required", do='Send {"peer": "…"}.')
         return await self.pair(peer, fingerprint=fingerprint, code=code, whose=whose)
@@ -198,7 +198,7 @@ class PeerOperations:
 
         With its whole fingerprint or the code that it shows, pairing is completed at once.
         """
-        m = await self._ready()
+        m, parts = self._machines, await self._machines.available()
         address, introduction = await self._meet(peer)
         if fingerprint:
             if fingerprint.strip().lower() != introduction.fingerprint:
@@ -207,34 +207,34 @@ class PeerOperations:
                     do="Look it up there: rappd peers list --json",
                 )
             paired = await m.peer_store.pair(introduction, whose or "friend", address)
-            m.parts.resolver.learn(address, introduction.fingerprint)
+            parts.resolver.learn(address, introduction.fingerprint)
             return {"pairing": {"state": "paired", "peer": paired.name, "address": address, "attempt": ""}}
         if code:
-            attempt = await m.parts.pairings.use_code(address, introduction, code, whose or "friend")
+            attempt = await parts.pairings.use_code(address, introduction, code, whose or "friend")
         else:
-            attempt = await m.parts.pairings.ask(introduction, address, whose)
+            attempt = await parts.pairings.ask(introduction, address, whose)
         return self._row(attempt)
 
     @operation("pairings.show", "GET", "/pairings/{attempt}", right=OWNER)
     async def pairing(self, attempt: str, state: str = "") -> Pairing:
         """The state of a pairing; with `?state=` it waits up to 20 s for another state than that."""
-        m = await self._ready()
+        parts = await self._machines.available()
         if state:
             known: Any = state
-            return self._row(await m.parts.pairings.wait(attempt, known, STATE_WAIT))
-        return self._row(m.parts.pairings.get(attempt))
+            return self._row(await parts.pairings.wait(attempt, known, STATE_WAIT))
+        return self._row(parts.pairings.get(attempt))
 
     @operation("pairings.confirm", "POST", "/pairings/{attempt}", right=OWNER)
     async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> Pairing:
         """Confirms a pairing: if the words are the `same`, and `whose` the other machine is."""
-        m = await self._ready()
-        return self._row(await m.parts.pairings.confirm(attempt, same, whose))
+        parts = await self._machines.available()
+        return self._row(await parts.pairings.confirm(attempt, same, whose))
 
     @operation("pairings.stop", "DELETE", "/pairings/{attempt}", right=OWNER)
     async def stop(self, attempt: str) -> Pairing:
         """Wants no pairing."""
-        m = await self._ready()
-        return self._row(await m.parts.pairings.stop(attempt))
+        parts = await self._machines.available()
+        return self._row(await parts.pairings.stop(attempt))
 
     @operation("peers.rename", "POST", "/peers/{peer}/rename", right=OWNER)
     async def rename(self, peer: str, name: Text) -> OnePeer:

@@ -42,7 +42,7 @@ class TokenOperations:
     async def issue(self, name: Text, caps: list[str] | None = None, days: float = DAYS) -> dict[str, Any]:
         """A token for a program: its `name`, `caps` (what it may do), `days`. Its text is in this answer alone."""
         m = self._machines
-        await m.available()
+        parts = await m.available()
         if not _LABEL.fullmatch(name):
             raise UsageProblemError(
                 f'"{name[:40]}" cannot be a name.', do="Use letters, digits, - and _, at most 40 of them."
@@ -58,7 +58,7 @@ class TokenOperations:
             seconds=seconds,
             jti=token.jti,
         )
-        await m.parts.credentials.issue(token)
+        await parts.credentials.issue(token)
         return {"token": {**self._row(token), "text": text}}
 
     @operation("tokens.capability", "POST", "/tokens/capability", right=OWNER)
@@ -74,7 +74,7 @@ class TokenOperations:
         if not (fingerprint or peer):
             raise MissingArgumentError("peer is required", do='Send {"peer": "…"}.')
         m = self._machines
-        await m.available()
+        parts = await m.available()
         holder = self._fingerprint(fingerprint or peer)
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
         token = _kept(new_id(), holder, allowed, now, seconds)
@@ -88,7 +88,7 @@ class TokenOperations:
             uses=_uses(uses),
             jti=token.jti,
         )
-        await m.parts.credentials.issue(token)
+        await parts.credentials.issue(token)
         return {"token": {**self._row(token), "uses": uses, "text": text}}
 
     @operation("tokens.narrow", "POST", "/tokens/narrow", right=OWNER)
@@ -124,12 +124,12 @@ class TokenOperations:
     async def revoke(self, jti: str) -> dict[str, Any]:
         """Takes one back, at once. One that another machine made is taken back by its whole ID."""
         m = self._machines
-        await m.available()
+        parts = await m.available()
         wanted = jti.strip().lower()
         known = [one for one in await m.tables.tokens.tokens() if one.jti == wanted]
         if not known and not is_uuid(wanted):
             raise NotFoundError(f'Nothing was issued with the ID "{jti[:60]}".', do="rappd token list")
-        await m.parts.credentials.revoke(wanted)
+        await parts.credentials.revoke(wanted)
         return {"revoked": {"jti": wanted, "name": self._name(known[0].name) if known else ""}}
 
     def _row(self, token: IssuedToken) -> dict[str, Any]:
