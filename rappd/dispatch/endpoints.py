@@ -90,14 +90,17 @@ class Endpoints:
         """The brainstem and every open twin."""
         return list(self._tenants.values())
 
-    def agents(self, workspace: str, caller: Caller | None = None) -> list[Endpoint[Call]]:
-        """Agents of a tenant in alphabetical order, then what only looks; those of a ``caller``, or all."""
-        found = self._agents.get(workspace, ())
-        return list(found) if caller is None else [one for one in found if one.exposure.admits(caller)]
+    def published(self, workspace: str) -> tuple[Endpoint[Call], ...]:
+        """Agents of a tenant in alphabetical order, then what only looks: another tuple after each change."""
+        return self._agents.get(workspace, ())
+
+    def agents(self, workspace: str, caller: Caller) -> list[Endpoint[Call]]:
+        """Those of them that a caller may see and call."""
+        return [one for one in self.published(workspace) if one.exposure.admits(caller)]
 
     def named(self, workspace: str, name: str) -> Endpoint[Call] | None:
         """The agent called ``name`` in a tenant, by its own name or its tool name, any case."""
-        found = [one for one in self._agents.get(workspace, ()) if one.kind == "agent"]
+        found = [one for one in self.published(workspace) if one.kind == "agent"]
         lowered = name.casefold()
         exact = (one for one in found if one.name == name)
         return next(exact, None) or next(

@@ -62,7 +62,7 @@ class CapabilityCatalog:
         names = self._public()
         return [
             {"name": one.name, "description": one.description}
-            for one in self._endpoints.agents(HOST)
+            for one in self._endpoints.published(HOST)
             if one.name in names and one.exposure.kind == "peer"
         ]
 

@@ -402,7 +402,7 @@ class Addressing:
             data = {key: value for key, value in data.items() if key != "stream"}
         key = ""
         if name not in (HOST, ""):
-            agents = (one.id for one in self._endpoints.agents(HOST) if one.exposure.kind == "peer")
+            agents = (one.id for one in self._endpoints.published(HOST) if one.exposure.kind == "peer")
             if envelope.recipient in agents and "agent" not in data:
                 data = {"agent": name, "args": data.get("args", data)}
             else:

@@ -128,13 +128,19 @@ class TenantRequestHandler:
     def _tools(self, caller: Caller) -> Callable[[], list[Endpoint[Call]]]:
         """Gives what a turn may call, at each moment; of other machines, what is here when the turn begins."""
         elsewhere = list(self._endpoints.elsewhere(caller))
+        own: tuple[Endpoint[Call], ...] | None = None
+        found: list[Endpoint[Call]] = []
 
         def tools() -> list[Endpoint[Call]]:
-            found = self._endpoints.agents(self._tenant.name, caller)
+            nonlocal own, found
+            if own is self._endpoints.published(self._tenant.name):
+                return found
+            own = self._endpoints.published(self._tenant.name)
+            found = [one for one in own if one.exposure.admits(caller)]
             if caller.caps is None:
                 found = [self._told(one) if one.exposure.mine else one for one in found]
             if elsewhere:
-                taken = {one.name for one in self._endpoints.agents(self._tenant.name)}
+                taken = {one.name for one in own}
                 for one in elsewhere:
                     name = distinct(one.name, taken)
                     taken.add(name)
@@ -154,7 +160,7 @@ class TenantRequestHandler:
         )
 
     def _at_computer(self) -> list[dict[str, Any]]:
-        own = self._endpoints.agents(self._tenant.name)
+        own = self._endpoints.published(self._tenant.name)
         return [one.definition for one in own if one.exposure == OWNER]
 
     def may_begin_again(self, envelope: Envelope) -> bool:

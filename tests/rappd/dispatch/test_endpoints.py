@@ -106,7 +106,7 @@ def test_tenant_that_is_closed_can_be_called_no_more() -> None:
     found = _published(_agent("Clock"))
     assert [one.id for one in found.tenants()] == ["brainstem_1"]
     found.withdraw("brainstem")
-    assert (found.tenants(), found.agents("brainstem")) == ([], [])
+    assert (found.tenants(), found.published("brainstem")) == ([], ())
 
 
 def test_agents_elsewhere_are_looked_for_only_where_the_caller_may_have_them() -> None:
