@@ -1,10 +1,9 @@
-"""Reads a paired machine for a snapshot, over its federation listener."""
+"""Reads a paired machine for a snapshot, over its federation listener. Errors are ``MemberError`` and name the peer."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from typing import NamedTuple
 
 import aiohttp
 
@@ -45,49 +44,28 @@ _ERRORS: dict[str, type[MemberError]] = {
 }
 
 
-class PeerStream(NamedTuple):
-    """A tar stream of ``size`` octets."""
-
-    size: int
-    pieces: AsyncIterator[bytes]
-
-
-class PeerSnapshots:
-    """Requests below ``/snapshot`` of a peer. Errors are ``MemberError`` and name the peer."""
-
-    def __init__(self, client: PeerClient) -> None:
-        self._client = client
-
-    async def answer(self, peer: Peer, path: str) -> bytes:
-        """The octets at ``/snapshot`` plus ``path``, as they came."""
-        async with self._opened(peer, path) as response:
-            with _told(peer):
-                return await whole(response, MOST_LISTED)
-
-    @asynccontextmanager
-    async def stream(self, peer: Peer, path: str) -> AsyncIterator[PeerStream]:
-        """The tar stream at ``/snapshot`` plus ``path``; ``pieces`` raises ``MemberError`` where it breaks off."""
-        async with self._opened(peer, path) as response:
-            size = response.content_length
-            if size is None:
-                raise BadMemberStreamError(f"{peer.name} sends no size.", do="Look what runs there.")
-            yield PeerStream(size, _pieces(peer, response))
-
-    @asynccontextmanager
-    async def _opened(self, peer: Peer, path: str) -> AsyncIterator[aiohttp.ClientResponse]:
-        with _told(peer):
-            response = await self._client.open_response(peer, f"/snapshot{path}")
-        async with response:
-            if response.status != 200:
-                with _told(peer):
-                    raise _problem(peer, response.status, await whole(response, _MOST_PROBLEM))
-            yield response
+async def answer(client: PeerClient, peer: Peer, path: str) -> bytes:
+    """The octets at ``/snapshot`` plus ``path`` of a peer, as they came."""
+    async with _opened(client, peer, path) as response:
+        return await whole(response, MOST_LISTED)
 
 
-async def _pieces(peer: Peer, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    with _told(peer):
+async def stream(client: PeerClient, peer: Peer, path: str) -> AsyncIterator[bytes]:
+    """The tar stream at ``/snapshot`` plus ``path`` of a peer."""
+    async with _opened(client, peer, path) as response:
+        if response.content_length is None:  # then nothing says where it breaks off
+            raise BadMemberStreamError(f"{peer.name} sends no size.", do="Look what runs there.")
         async for piece in response.content.iter_chunked(_PIECE):
             yield piece
+
+
+@asynccontextmanager
+async def _opened(client: PeerClient, peer: Peer, path: str) -> AsyncIterator[aiohttp.ClientResponse]:
+    with _told(peer):
+        async with await client.open_response(peer, f"/snapshot{path}") as response:
+            if response.status != 200:
+                raise _problem(peer, response.status, await whole(response, _MOST_PROBLEM))
+            yield response
 
 
 @contextmanager

@@ -12,6 +12,7 @@ from typing import Any, cast
 from agents.runtime import programs
 from envelopes.errors import ReportableError
 from neighborhoods.errors import BadMemberError, MemberError, MemberUnreachableError
+from neighborhoods.peer import Peer
 from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.member_coordinates import read_coordinates
 from neighborhoods.snapshot.member_failures import as_failure
@@ -27,7 +28,8 @@ from neighborhoods.snapshot.transports.rappd import PeerSource, RappdTransport
 from neighborhoods.snapshot.transports.ssh import SshTransport
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
-from neighborhoods.transport.peer_snapshots import PeerSnapshots
+from neighborhoods.transport import peer_snapshots
+from neighborhoods.transport.peer_client import PeerClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError
 from rappd.features.snapshots.member_eggs import egg_maker
@@ -49,18 +51,13 @@ class PairedMachine:
     async def answer(self, path: str) -> bytes:
         """See ``PeerSource``."""
         with self._told():
-            parts = await self._machines.available()
-            peer = self._machines.peer_store.find(self._fingerprint)
-            return await PeerSnapshots(parts.carrier).answer(peer, path)
+            return await peer_snapshots.answer(*await self._reached(), path)
 
     async def stream(self, path: str) -> AsyncIterator[bytes]:
         """See ``PeerSource``."""
         with self._told():
-            parts = await self._machines.available()
-            peer = self._machines.peer_store.find(self._fingerprint)
-            async with PeerSnapshots(parts.carrier).stream(peer, path) as stream:
-                async for piece in stream.pieces:
-                    yield piece
+            async for piece in peer_snapshots.stream(*await self._reached(), path):
+                yield piece
 
     async def send_egg(self, egg: Path) -> bool:
         """See ``PeerSource``."""
@@ -70,6 +67,10 @@ class PairedMachine:
 
     async def aclose(self) -> None:
         """Nothing is kept open."""
+
+    async def _reached(self) -> tuple[PeerClient, Peer]:
+        parts = await self._machines.available()
+        return parts.carrier, self._machines.peer_store.find(self._fingerprint)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
