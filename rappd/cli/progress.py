@@ -19,22 +19,24 @@ class Progress:
     """Writes on stderr, only with a terminal, and only what takes longer than half a second."""
 
     def __init__(self) -> None:
-        self._text = ""
-        self._written = False
+        self._text = self._drawn = ""
+        self._written = self._waits = False
         self._lock = threading.Lock()
         self._shown = redraws(sys.stderr)
         self._next = time.monotonic() + _PATIENCE
         if self._shown:
-            timer = threading.Timer(_PATIENCE, self._due)  # the caller may be waiting for an answer
-            timer.daemon = True
-            timer.start()
+            self._draw_in(_PATIENCE)
 
     def __call__(self, text: str, *, at_once: bool = False) -> None:
         """Shows the present state, ten times a second at most, unless ``at_once``."""
         with self._lock:
             self._text = text
-            if self._shown and (at_once or time.monotonic() >= self._next):
+            if not self._shown:
+                return
+            if at_once or time.monotonic() >= self._next:
                 self._draw()
+            elif not self._waits:
+                self._draw_in(self._next - time.monotonic())
 
     def clear(self) -> None:
         """Takes the line away."""
@@ -43,16 +45,24 @@ class Progress:
             if self._written:
                 sys.stderr.write("\r\x1b[K")
                 sys.stderr.flush()
-                self._written = False
+                self._written, self._drawn = False, ""
+
+    def _draw_in(self, seconds: float) -> None:
+        """Shows what is the state then: nothing may call before the work goes on."""
+        self._waits = True
+        timer = threading.Timer(max(0.0, seconds), self._due)
+        timer.daemon = True
+        timer.start()
 
     def _due(self) -> None:
         with self._lock:
-            if self._text and not self._written:
+            self._waits = False
+            if self._text and self._text != self._drawn:
                 self._draw()
 
     def _draw(self) -> None:
         self._next = time.monotonic() + _REST
-        self._written = True
+        self._written, self._drawn = True, self._text
         text = beginning(plain(self._text, sys.stderr), terminal_width(sys.stderr) - 1)
         sys.stderr.write(f"\r\x1b[K{dim(text)}")
         sys.stderr.flush()

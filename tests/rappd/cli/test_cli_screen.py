@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import time
 import unicodedata
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rappd.cli import console, tables
+from rappd.cli import progress as progress_line
 from rappd.cli.console import print_json
 from rappd.cli.formatting import ago, count, sentence, tilde, took
 from twins.byte_sizes import format_bytes
@@ -162,3 +164,19 @@ def test_one_object_for_scripts_is_indented_whatever_is_in_it(
     escaped = extra in (2**70, "\ud800")
     expected = json.dumps(body, ensure_ascii=escaped, indent=2, default=str)
     assert capfd.readouterr().out == f"{expected}\n"
+
+
+def test_line_of_progress_shows_the_last_state_though_nothing_comes_after_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress_line, "redraws", lambda _: True)
+    monkeypatch.setattr(progress_line, "_PATIENCE", 0.01)
+    seen, until = "", time.monotonic() + 10
+    with progress_line.progress("begins") as line:
+        while "begins" not in seen and time.monotonic() < until:
+            seen += capsys.readouterr().err
+        line("half")
+        line("all of it")
+        while "all of it" not in seen and time.monotonic() < until:
+            seen += capsys.readouterr().err
+    assert "all of it" in seen
