@@ -6,7 +6,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -394,15 +394,17 @@ class Daemon:
     async def _refresh_agents(self) -> None:
         self.tell(await self.host.refresh())
 
-    async def members(self) -> NeighborhoodMembers:
-        """The roster of the neighborhood, read anew."""
+    async def members(self, variables: Mapping[str, str] | None = None) -> NeighborhoodMembers:
+        """The roster of the neighborhood, read anew; ``variables`` are the caller's, see ``NeighborhoodMembers``."""
         from rappd.features.snapshots.members import NeighborhoodMembers, PairedMachine
 
         def source_of(member: Member) -> PairedMachine:
             return PairedMachine(self.federation, self.egg_transfer.send, member.name, member.fingerprint)
 
         listing = await self.peers.listing()
-        return await asyncio.to_thread(NeighborhoodMembers, self.home, self.settings, listing, source_of)
+        return await asyncio.to_thread(
+            NeighborhoodMembers, self.home, self.settings, listing, source_of, variables
+        )
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""

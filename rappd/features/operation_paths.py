@@ -162,6 +162,7 @@ OPERATION_PATHS = {
     "snapshots.members": ("GET", "/neighborhood/members"),
     "snapshots.list": ("GET", "/neighborhood/snapshots"),
     "snapshots.work": ("GET", "/neighborhood/work"),
+    "snapshots.variables": ("GET", "/neighborhood/variables"),
     "snapshots.unasked_tokens": ("POST", "/neighborhood/unasked_tokens"),
     "snapshots.probe": ("POST", "/neighborhood/probe"),
     "snapshots.diff": ("POST", "/neighborhood/diff"),

@@ -95,7 +95,7 @@ def test_restore_that_writes_only_agents_elsewhere_needs_a_yes(desk: RunningDaem
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", ""), ("GET", "/work"), *(("POST", f"/{verb}") for verb in
+    [("GET", ""), ("GET", "/work"), ("GET", "/variables"), *(("POST", f"/{verb}") for verb in
      ("probe", "snapshot", "cancel", "drill", "diff", "plan", "restore", "unasked_tokens"))],
 )  # fmt: skip
 def test_neighborhood_routes_need_the_operator(fake_daemon: RunningDaemon, method: str, path: str) -> None:

@@ -9,7 +9,7 @@ import os
 import stat
 import tempfile
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
 from agents.runtime import programs
@@ -23,6 +23,7 @@ HANDSHAKES = 8
 CHANNELS = 4
 """Commands at once over one connection: a server takes ten (MaxSessions), and ended ones count for a moment."""
 CONNECT_SECONDS = 10
+SSH_AGENT = "SSH_AUTH_SOCK"
 _KEPT_SECONDS = 60
 _PATH_LIMIT = 80  # sun_path holds 104 bytes on some systems, and ssh adds 17 to a name while it binds
 _PREFIX = "rappd-ssh-"
@@ -33,9 +34,16 @@ _NO_PROGRAM = "ssh is not installed here."
 class SshConnections:
     """Makes and keeps the connections of one process. A connection that nobody uses for a minute ends by itself."""
 
-    def __init__(self, folder: Path, *, config: Path | None = None) -> None:
-        """``folder`` gets the control sockets and must be out of reach of agents; ``config`` replaces the owner's."""
+    def __init__(
+        self, folder: Path, *, config: Path | None = None, environment: Mapping[str, str] | None = None
+    ) -> None:
+        """``folder`` gets the control sockets and must be out of reach of agents; ``config`` replaces the owner's.
+
+        ``environment`` says where the SSH agent is; without it, this process's.
+        """
         self._folder, self._config = folder, config
+        given = environment if environment is not None else os.environ
+        self._environment = {SSH_AGENT: given[SSH_AGENT]} if SSH_AGENT in given else {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._handshakes = asyncio.Semaphore(HANDSHAKES)
         self._locks: dict[SshDestination, asyncio.Lock] = {}
@@ -57,7 +65,7 @@ class SshConnections:
             program = await StreamedProgram.start(
                 [*options, "-T", "--", destination.host, command],
                 on_errors=on_errors,
-                environment=programs.from_owner("SSH_AUTH_SOCK"),
+                environment=self._environment,
                 home=True,
             )
             try:
@@ -100,7 +108,7 @@ class SshConnections:
         with tempfile.TemporaryFile() as errors:
             program = programs.start(
                 [*self._options(destination), *persists, "--", destination.host],
-                environment=programs.from_owner("SSH_AUTH_SOCK"),
+                environment=self._environment,
                 home=True,
                 errors=errors,
             )
@@ -114,7 +122,7 @@ class SshConnections:
     async def _run(self, destination: SshDestination, *arguments: str, seconds: float) -> programs.Finished:
         return await programs.run_async(
             [*self._options(destination), *arguments],
-            environment=programs.from_owner("SSH_AUTH_SOCK"),
+            environment=self._environment,
             home=True,
             seconds=seconds,
         )

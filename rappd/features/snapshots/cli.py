@@ -19,7 +19,7 @@ from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.features.eggs.cli_options import whole
 from rappd.features.snapshots.bars import machine_bars
-from rappd.features.snapshots.members_cli import ask_for_tokens
+from rappd.features.snapshots.members_cli import ask_for_tokens, variables_of_terminal
 from rappd.features.snapshots.text import show_drill, show_schedule, show_snapshot, show_snapshots
 
 _PARTIAL = 7
@@ -57,7 +57,8 @@ def snapshot(
     Cut off, it goes on where it stopped. Keys and .env files stay behind. With --json, one event a line.
     """
     home = HomeClient(Home.here(), timeout=_SECONDS)
-    ask_for_tokens(home, printer, only)
+    lent = variables_of_terminal(home)
+    ask_for_tokens(home, printer, lent, only)
     with machine_bars(printer) as tell:
         done = followed(
             home,
@@ -75,6 +76,7 @@ def snapshot(
             allow=allow,
             overwrite=force,
             drill=not no_drill,
+            variables=lent,
         )
     no_way = done.pop("no_way")
     printer.event({"event": "done", **done}, show_snapshot, done)

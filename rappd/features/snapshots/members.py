@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+from collections import ChainMap
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
-from agents.runtime import programs
 from envelopes.errors import ReportableError
 from neighborhoods.errors import BadMemberError, MemberError, MemberUnreachableError
 from neighborhoods.peer import Peer
@@ -26,7 +27,7 @@ from neighborhoods.snapshot.transports.git_clone import repository_url
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite
 from neighborhoods.snapshot.transports.rappd import PeerSource, RappdTransport
 from neighborhoods.snapshot.transports.ssh import SshTransport
-from neighborhoods.snapshot.transports.ssh_connections import SshConnections
+from neighborhoods.snapshot.transports.ssh_connections import SSH_AGENT, SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.transport import peer_snapshots
 from neighborhoods.transport.peer_client import PeerClient
@@ -95,14 +96,21 @@ class NeighborhoodMembers:
         settings: Settings,
         listing: Mapping[str, Any],
         source_of: Callable[[Member], PeerSource],
+        lent: Mapping[str, str] | None = None,
     ) -> None:
         """``listing`` is the answer of ``GET /peers``; ``source_of`` asks a paired machine's rappd.
+
+        ``lent`` are variables that count before those of this process: whoever asks has an SSH agent and tokens.
 
         Raises ``BadPeersFileError``. Blocks on the disk.
         """
         own = listing["self"]
         self._name = str(own.get("name", ""))
         self._home, self._settings, self._source_of = home, settings, source_of
+        told = {
+            name: value for name, value in (lent or {}).items() if "\0" not in value
+        }  # no environment has it
+        self._environment = ChainMap(told, os.environ)
         self.roster = members(
             listing["peers"],
             read_coordinates(home.root / "peers.json"),
@@ -118,8 +126,15 @@ class NeighborhoodMembers:
     def _connections(self) -> SshConnections:
         config = self._settings.text("neighborhood.ssh_config")
         return SshConnections(
-            self._home.root / ".ssh_control", config=Path(config).expanduser() if config else None
+            self._home.root / ".ssh_control",
+            config=Path(config).expanduser() if config else None,
+            environment=self._environment,
         )
+
+    def variables(self) -> list[str]:
+        """The variables that reading the members looks at: of the SSH agent, and of tokens in ``peers.json``."""
+        found = (one.coordinates.auth_token_env for one in self.roster if one.coordinates)
+        return [SSH_AGENT, *sorted(filter(None, set(found)))]
 
     def unasked_tokens(self, names: Sequence[str] = ()) -> list[dict[str, str]]:
         """The tokens that peers.json sends somewhere and that nobody has allowed yet, of these members."""
@@ -194,7 +209,7 @@ class NeighborhoodMembers:
             return GithubTransport(
                 member.name,
                 found.github_neighborhood,
-                token="" if unasked else programs.from_owner(variable).get(variable, ""),
+                token="" if unasked else self._environment.get(variable, ""),
                 auth_url=found.auth_url,
                 write=cast("GithubWrite", self._settings.text("neighborhood.github_write")),
                 refusal=refusal(member.name, unasked) if unasked else None,
@@ -209,7 +224,7 @@ class NeighborhoodMembers:
         variable, host = found.auth_token_env, host_of(repository_url(found.github_neighborhood))
         if (
             not host
-            or not programs.from_owner(variable)
+            or not self._environment.get(variable)
             or TokenUses(self._home.token_uses).is_allowed(variable, host)
         ):
             return None

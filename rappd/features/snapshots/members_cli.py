@@ -8,6 +8,7 @@ from typing import Any
 import click
 import msgspec
 
+from agents.runtime import programs
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.token_uses import TokenUses
 from rappd.cli.console import arrow, command, print_out, status_mark, strip_control, wrapped
@@ -39,20 +40,29 @@ def members(printer: Printer) -> None:
 def probe(machine: tuple[str, ...], printer: Printer) -> int:
     """Ask whether each MACHINE can be read now; all without any. Nothing is written."""
     home = HomeClient(Home.here(), reads=True, timeout=_SECONDS)
-    ask_for_tokens(home, printer, machine)
+    lent = variables_of_terminal(home)
+    ask_for_tokens(home, printer, lent, machine)
     with progress(f"Asking {count(len(machine), 'machine') if machine else 'all machines'}…"):
-        found = home.do("snapshots.probe", machines=machine)
+        found = home.do("snapshots.probe", machines=machine, variables=lent)
     rows = found["members"]
     printer.result(found, _show_probes, rows)
     whole = all(row["probe"]["reachable"] and not row["probe"].get("unread") for row in rows)
     return 0 if whole else _PARTIAL
 
 
-def ask_for_tokens(home: HomeClient, printer: Printer, machines: Sequence[str] = ()) -> None:
+def variables_of_terminal(home: HomeClient) -> dict[str, str]:
+    """The SSH agent and access keys of this terminal: the daemon may have been started without them."""
+    return programs.from_owner(*home.do("snapshots.variables")["variables"])
+
+
+def ask_for_tokens(
+    home: HomeClient, printer: Printer, variables: dict[str, str], machines: Sequence[str] = ()
+) -> None:
     """Asks the person at the terminal for each variable and host that was not allowed yet; without one, nothing."""
     if not printer.asks:
         return
-    for use in home.do("snapshots.unasked_tokens", machines=machines)["unasked"]:
+    found = home.do("snapshots.unasked_tokens", machines=machines, variables=variables)
+    for use in found["unasked"]:
         variable, host = use["variable"], use["host"]
         question = f"peers.json sends the value of {variable} to {host} for {strip_control(use['member'])}. Allow it?"
         if click.confirm(question, default=False, err=True):

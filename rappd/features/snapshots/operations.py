@@ -8,7 +8,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from envelopes.events import Emit
 from neighborhoods.snapshot.errors import SnapshotRunningError
@@ -36,8 +36,15 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 _OWNER = Caller("control", operator=True)
 
-Roster = Callable[[], Awaitable["NeighborhoodMembers"]]
-"""The machines as they are known now."""
+Variables = dict[str, str] | None
+"""Variables of the caller's environment; the daemon's count where it has none."""
+
+
+class Roster(Protocol):
+    """The machines as they are known now."""
+
+    async def __call__(self, variables: Variables = None) -> NeighborhoodMembers: ...
+
 
 _CHOICES = ("include_archived", "include_twin_workspaces", "include_stopped_twins", "include_brainstem_core",
             "include_brainstem_data", "include_global_state", "max_twin_bytes")  # fmt: skip
@@ -111,16 +118,23 @@ class SnapshotOperations:
         """The snapshot, drill or restore that is under way, and how far it is; else null."""
         return {"work": self.under_way()}
 
+    @operation("snapshots.variables", "GET", "/neighborhood/variables", right=OWNER)
+    async def variables(self) -> dict[str, Any]:
+        """The names of the variables that reading the machines looks at: what may be sent as `variables` of a snapshot."""
+        return {"variables": (await self.roster()).variables()}
+
     @operation("snapshots.unasked_tokens", "POST", "/neighborhood/unasked_tokens", right=OWNER)
-    async def unasked_tokens(self, machines: list[str] | None = None) -> dict[str, Any]:
+    async def unasked_tokens(
+        self, machines: list[str] | None = None, variables: Variables = None
+    ) -> dict[str, Any]:
         """The variables with tokens that `peers.json` sends to a host for these `machines`, and that nobody allowed yet."""
-        roster = await self.roster()
+        roster = await self.roster(variables)
         return {"unasked": await asyncio.to_thread(roster.unasked_tokens, machines or ())}
 
     @operation("snapshots.probe", "POST", "/neighborhood/probe", right=OWNER)
-    async def probe(self, machines: list[str] | None = None) -> dict[str, Any]:
+    async def probe(self, machines: list[str] | None = None, variables: Variables = None) -> dict[str, Any]:
         """Asks these `machines`, every one without any, whether a snapshot can read it now, and which twins live there."""
-        return await (await self.roster()).probe(machines or ())
+        return await (await self.roster(variables)).probe(machines or ())
 
     @operation("snapshots.diff", "POST", "/neighborhood/diff", right=OWNER)
     async def diff(self, before: Text, after: Text) -> dict[str, Any]:
@@ -140,12 +154,14 @@ class SnapshotOperations:
         allow: list[str] | None = None,
         overwrite: bool = False,
         drill: bool = True,
+        variables: Variables = None,
         work: str = "",
     ) -> Turn:
         """Takes a snapshot of all machines, called `name`, and drills it. `options` as in its manifest.
 
         `only`: of the other machines, these. `into` is the path of its file, which `overwrite` replaces; without it,
-        it lies among the home's eggs. `allow` lets likely secrets travel, by their ids. With `Accept: text/event-stream`
+        it lies among the home's eggs. `allow` lets likely secrets travel, by their ids. `variables` are of the caller's
+        environment: they count before the daemon's (SSH agent, access keys). With `Accept: text/event-stream`
         it tells how far each machine is, `{"type": "work", "work": …}`, before it answers. `work` is an id of your own,
         for `/neighborhood/cancel`. It goes on when the caller disconnects.
         """
@@ -154,7 +170,7 @@ class SnapshotOperations:
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
             await self._flush()
-            roster = await self.roster()
+            roster = await self.roster(variables)
             done = await self._taker.snapshot(
                 roster.to_read(only or ()),
                 target=target,
@@ -196,14 +212,22 @@ class SnapshotOperations:
         return self._begin(DRILL, run, work)
 
     @operation("snapshots.plan", "POST", "/neighborhood/plan", right=OWNER)
-    async def plan(self, snapshot: Text, options: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def plan(
+        self, snapshot: Text, options: dict[str, Any] | None = None, variables: Variables = None
+    ) -> dict[str, Any]:
         """The plan for bringing a `snapshot` (name or path) back with these `options`; writes nothing anywhere."""
         chosen = restore_options(options or {})
-        return await self._restorer.plan(await self._find(snapshot), chosen, (await self.roster()).way_to)
+        roster = await self.roster(variables)
+        return await self._restorer.plan(await self._find(snapshot), chosen, roster.way_to)
 
     @operation("snapshots.restore", "POST", "/neighborhood/restore", right=OWNER)
     async def restore(
-        self, snapshot: Text, approved: Text, options: dict[str, Any] | None = None, work: str = ""
+        self,
+        snapshot: Text,
+        approved: Text,
+        options: dict[str, Any] | None = None,
+        variables: Variables = None,
+        work: str = "",
     ) -> Turn:
         """Brings a `snapshot` back, here and on the other machines. Events as of a snapshot.
 
@@ -213,7 +237,7 @@ class SnapshotOperations:
         chosen, path = restore_options(options or {}), await self._find(snapshot)
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
-            way_to = (await self.roster()).way_to
+            way_to = (await self.roster(variables)).way_to
             done = await self._restorer.hatch(path, chosen, way_to, approved=approved, tell=work.tell)
             return {**done, "open_calls": await self._tell_open_calls()}
 

@@ -16,7 +16,7 @@ from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.cli_options import egg_at
 from rappd.features.snapshots.cli import followed, snapshot_at
-from rappd.features.snapshots.members_cli import ask_for_tokens
+from rappd.features.snapshots.members_cli import ask_for_tokens, variables_of_terminal
 from rappd.features.snapshots.text import show_open_calls, show_restore_plan, show_restored, show_way_on
 from twins.errors import UnconfirmedError
 
@@ -112,7 +112,13 @@ def hatch_snapshot(
             line(f"Hatching {work['parts']['last']}…")
 
         found = followed(
-            home, "snapshots.restore", tell, snapshot=str(path), options=given, approved=approved
+            home,
+            "snapshots.restore",
+            tell,
+            snapshot=str(path),
+            options=given,
+            approved=approved,
+            variables=variables_of_terminal(home),
         )
     open_calls = found.pop("open_calls")
     printer.result(found, show_restored, found["hatched"], path)
@@ -121,9 +127,10 @@ def hatch_snapshot(
 
 
 def _planned(home: HomeClient, printer: Printer, path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    ask_for_tokens(home, printer)
+    lent = variables_of_terminal(home)
+    ask_for_tokens(home, printer, lent)
     with progress(f"Reading {path.name}…"):
-        return home.do("snapshots.plan", snapshot=str(path), options=given)
+        return home.do("snapshots.plan", snapshot=str(path), options=given, variables=lent)
 
 
 def egg_is_snapshot(path: Path) -> bool:

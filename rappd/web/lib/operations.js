@@ -275,6 +275,7 @@ export const snapshots = {
   members: asks("GET", "/neighborhood/members"),
   list: asks("GET", "/neighborhood/snapshots"),
   work: asks("GET", "/neighborhood/work"),
+  variables: asks("GET", "/neighborhood/variables"),
   unaskedTokens: asks("POST", "/neighborhood/unasked_tokens"),
   probe: asks("POST", "/neighborhood/probe"),
   diff: asks("POST", "/neighborhood/diff"),

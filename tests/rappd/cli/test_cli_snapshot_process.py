@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fixtures.running_daemon import RunningDaemon
+from fixtures.ssh_server import SshServer
 from fixtures.terminal import Terminal
 
 from tests.neighborhoods.snapshot.machines import Machine
@@ -87,3 +90,26 @@ def test_a_second_command_shares_the_home_in_which_a_snapshot_is_taken(
     assert (told.returncode, json.loads(told.stderr)["code"]) == (9, "snapshot_running")
     assert screen.to_end().code == 0
     assert len(json.loads(idle.cli("neighborhood", "snapshots", "--json").stdout)["snapshots"]) == 1
+
+
+def test_a_running_daemon_reads_machines_with_the_ssh_agent_of_the_terminal(
+    idle: RunningDaemon, tmp_path: Path
+) -> None:
+    with SshServer(tmp_path / "pi") as pi:
+        known = re.sub("IdentityFile .*|IdentitiesOnly .*", "", pi.config.read_text())
+        pi.config.write_text(f"Host pi\n  HostName {pi.address}\n{known}")
+        idle.home.mkdir(mode=0o700, exist_ok=True)
+        member = {"name": "pi", "ssh_host": "pi", "ssh_user": "root"}
+        (idle.home / "peers.json").write_text(json.dumps({"peers": [member]}))
+        idle.start()
+        idle.cli("config", "set", "neighborhood.ssh_config", str(pi.config))
+        assert "ssh-add" in idle.cli("neighborhood", "probe", "pi", "--json").stdout
+        started = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
+        agent = dict(re.findall(r"(SSH_\w+)=([^;]+);", started))
+        try:
+            subprocess.run(["ssh-add", "-q", str(pi.folder / "user")], env=agent, check=True)
+            for command in ("probe", "snapshot"):
+                done = idle.cli("neighborhood", command, "--json", SSH_AUTH_SOCK=agent["SSH_AUTH_SOCK"])
+                assert done.returncode == 0, done.stdout + done.stderr
+        finally:
+            os.kill(int(agent["SSH_AGENT_PID"]), signal.SIGTERM)
