@@ -48,6 +48,7 @@ _WORDS = {
     "array": ("a list", '["…"]'),
     "object": ("an object", "{}"),
 }
+_OF_WORDS = {"array": '["…"]', "object": '{"…": "…"}'}
 _INTEGER_BITS = 63
 """The size of an integer of SQLite, beside its sign."""
 _PLURALS = {"str": "strings", "int": "whole numbers", "object": "objects"}
@@ -234,9 +235,10 @@ class Operation:
                 f"{field} is one of: {listed}", do=f'Send {{"{field}": "{choices[0]}"}}.'
             )
         inner = re.search(r"Expected `(\w+)", said) if at[2] else None
-        word, example = _WORDS[_kind(typing.get_type_hints(self.arguments)[field])]
+        kind = _kind(typing.get_type_hints(self.arguments)[field])
+        word, example = _WORDS[kind]
         if inner:
-            word, example = f"a list of {_PLURALS.get(inner[1], 'others')}", '["…"]'
+            word, example = f"{word} of {_PLURALS.get(inner[1], 'others')}", _OF_WORDS[kind]
         return UnfitArgumentError(f"{field} must be {word}", do=f'Send {{"{field}": {example}}}.')
 
 

@@ -29,6 +29,7 @@ class Kettles:
         tags: list[str] | None = None,
         gently: bool = False,
         more: dict[str, Any] | None = None,
+        words: dict[str, str] | None = None,
     ) -> dict[str, Any]:
         """Boils water."""
         return {}
@@ -50,6 +51,7 @@ def test_arguments_are_those_of_the_method() -> None:
         "tags": ["a"],
         "gently": False,
         "more": None,
+        "words": None,
     }
     assert _read(whose="")["whose"] is None
     assert BOIL.read({"kettle": "red", "name": "tea", "cups": "2", "gently": "1"}, as_text=True)["cups"] == 2
@@ -68,6 +70,7 @@ def test_arguments_are_those_of_the_method() -> None:
         ({"gently": "yes"}, 422, "gently must be true or false", 'Send {"gently": true}.'),
         ({"tags": "a"}, 422, "tags must be a list", 'Send {"tags": ["…"]}.'),
         ({"tags": ["a", 1]}, 422, "tags must be a list of strings", 'Send {"tags": ["…"]}.'),
+        ({"words": {"a": 1}}, 422, "words must be an object of strings", 'Send {"words": {"…": "…"}}.'),
         ({"more": []}, 422, "more must be an object", 'Send {"more": {}}.'),
         ({"whose": "his"}, 422, "whose is one of: mine, friend", 'Send {"whose": "mine"}.'),
         ({"whose": 1}, 422, "whose is one of: mine, friend", 'Send {"whose": "mine"}.'),
