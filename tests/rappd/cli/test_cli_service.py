@@ -17,10 +17,10 @@ from fixtures.terminal import BIN
 
 from agents.runtime import programs
 from envelopes.errors import ReportableError
-from rappd.cli import lifecycle
 from rappd.cli.app import rappd
 from rappd.daemon.home import Home
 from rappd.daemon.service_unit import launchd_plist, systemd_unit
+from rappd.features.operator.cli import open_in_browser
 
 ODD = '/home/ann/a b $x %h "q" & <c>'
 HARDENING = (
@@ -142,7 +142,7 @@ def test_open_with_planted_browser_opener_does_not_run_it(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     monkeypatch.setattr(programs, "_found", {})
     monkeypatch.setattr(programs, "SYSTEM_FOLDERS", ())
-    lifecycle.open_in_browser("http://127.0.0.1:9/")
+    open_in_browser("http://127.0.0.1:9/")
     assert f"xdg-open in {tmp_path} is not used: agents could replace it" in " ".join(
         capsys.readouterr().err.split()
     )
