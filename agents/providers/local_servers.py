@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Callable, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -11,6 +10,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from agents.providers.json_http import JsonReply, ask
+from agents.providers.model_names import chat_models
 from agents.providers.server_kinds import UNKNOWN, facts, kind_of_listing
 from agents.providers.urls import on_this_machine
 
@@ -21,7 +21,6 @@ USUAL = (
     "http://127.0.0.1:1234",
 )
 _NAMES = {11434: "Ollama", 8080: "llama.cpp", 8000: "vLLM", 1234: "LM Studio"}
-_NOT_FOR_CHAT = r"(?i)embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e"
 
 
 LOOK_SECONDS = 2.0
@@ -99,11 +98,6 @@ def model_entries(reply: JsonReply) -> list[dict[str, Any]] | None:
     if not isinstance(data, list):
         return None
     return [entry for entry in data if isinstance(entry, dict) and isinstance(entry.get("id"), str)]
-
-
-def chat_models(ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of ``ids`` that are meant for conversation."""
-    return tuple(model for model in ids if not re.search(_NOT_FOR_CHAT, model))
 
 
 def name_of(url: str) -> str:

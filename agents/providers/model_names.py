@@ -1,13 +1,20 @@
-"""Names of models: what somebody typed, and the nearest names that a server lists."""
+"""Names of models: which are meant for conversation, and the nearest to what somebody typed."""
 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 
+_NOT_FOR_CHAT = r"(?i)embed|rerank|whisper|\btts\b|^bge|^clip|moderation|dall-e"
 _MOST_NEAR = 3
 _SHORT_LIST = 6
 """Names that are told one by one; a longer list is looked up."""
+
+
+def chat_models(ids: tuple[str, ...]) -> tuple[str, ...]:
+    """Those of ``ids`` that are meant for conversation."""
+    return tuple(model for model in ids if not re.search(_NOT_FOR_CHAT, model))
 
 
 def nearest(model: str, listed: Sequence[str], otherwise: str = "") -> str:

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from agents.providers.json_http import JsonReply, ask
 from agents.providers.local_servers import (
     WorkerServes,
-    chat_models,
     is_served_by_worker,
     model_entries,
     name_of,
 )
+from agents.providers.model_names import chat_models
 from agents.providers.openai_server import Azure
 from agents.providers.refusals import read as read_refusal
 from agents.providers.server_kinds import OLLAMA, facts, kind_of_listing

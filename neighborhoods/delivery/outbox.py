@@ -16,9 +16,9 @@ from envelopes.envelope import CANCEL, SIG, Envelope
 from envelopes.errors import ReportableError
 from neighborhoods.delivery.egg_sender import EggSender
 from neighborhoods.delivery.outbox_state import OnAnswer, OnOver, OutboxTransitions
-from neighborhoods.delivery.peer_queue import PeerQueue, QueueContext, RetryPolicy
+from neighborhoods.delivery.peer_queue import PeerQueue, QueueContext
 from neighborhoods.delivery.protocols import EnvelopeTransport
-from neighborhoods.delivery.retry import Random
+from neighborhoods.delivery.retry import Random, RetryPolicy
 from neighborhoods.errors import NotInOutboxError, OutboxConflictError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, WAITING, OutboxStorage, OutgoingEnvelope

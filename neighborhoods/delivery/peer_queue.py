@@ -12,7 +12,7 @@ import msgspec
 from neighborhoods.delivery.outbox_state import OutboxTransitions
 from neighborhoods.delivery.protocols import BatchTransport
 from neighborhoods.delivery.reply_outcomes import ReplyOutcomes, about_fetching, refusal_for, sort_replies
-from neighborhoods.delivery.retry import Random, jittered
+from neighborhoods.delivery.retry import Random, RetryPolicy
 from neighborhoods.errors import (
     DeclinedError,
     KeyChangedError,
@@ -29,27 +29,6 @@ _UNAUTHENTICATED = 401
 """The status of a peer that does not take this machine for who it is: a clock may be wrong. No call is at fault."""
 _SECOND = 1_000_000
 _LOOKED_UP = 5  # after one batch; a busy peer is not asked about everything
-
-
-class RetryPolicy(msgspec.Struct, frozen=True):
-    """Seconds and sizes of delivery."""
-
-    first_pause: float = 1.0
-    longest_pause: float = 300.0
-    ask_every: float = 60.0
-    """Seconds between two requests for the replies of accepted envelopes."""
-    ask_gap: float = 10.0
-    """Signs of life make this machine ask earlier, but not more often than this."""
-    try_gap: float = 0.5
-    """So long after a try that failed, signs of life do not start another."""
-    sweep_every: float = 30.0
-    batch: int = 100
-    batch_octets: int = 512 * 1024
-    asked_at_once: int = 50
-
-    def pause(self, tries: int, random: Random) -> float:
-        """After so many tries in vain: doubling, up to the longest, a fifth shorter or longer."""
-        return jittered(min(self.longest_pause, self.first_pause * 2.0 ** min(tries - 1, 30)), random)
 
 
 class QueueContext(msgspec.Struct, frozen=True):

@@ -1,4 +1,7 @@
-"""Another try, and only where it may help: 0.5, 1 and 2 seconds later (Rulebook v0.1, Retries)."""
+"""Another try, and only where it may help: when, and how long after the one before.
+
+A caller that waits: 0.5, 1 and 2 seconds later (Rulebook v0.1, Retries). The outbox: ``RetryPolicy``.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import asyncio
 import random as randomness
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
+
+import msgspec
 
 from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.errors import PeerOfflineError, RetriableError
@@ -23,6 +28,27 @@ _T = TypeVar("_T")
 def jittered(seconds: float, random: Random) -> float:
     """Up to a fifth shorter or longer, so that those who wait together do not come back together."""
     return seconds * (1 - SPREAD + 2 * SPREAD * random())
+
+
+class RetryPolicy(msgspec.Struct, frozen=True):
+    """Seconds and sizes of delivery."""
+
+    first_pause: float = 1.0
+    longest_pause: float = 300.0
+    ask_every: float = 60.0
+    """Seconds between two requests for the replies of accepted envelopes."""
+    ask_gap: float = 10.0
+    """Signs of life make this machine ask earlier, but not more often than this."""
+    try_gap: float = 0.5
+    """So long after a try that failed, signs of life do not start another."""
+    sweep_every: float = 30.0
+    batch: int = 100
+    batch_octets: int = 512 * 1024
+    asked_at_once: int = 50
+
+    def pause(self, tries: int, random: Random) -> float:
+        """After so many tries in vain: doubling, up to the longest, a fifth shorter or longer."""
+        return jittered(min(self.longest_pause, self.first_pause * 2.0 ** min(tries - 1, 30)), random)
 
 
 def may_be_retried(error: Exception, *, repeatable: bool = True) -> bool:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-import types
 import typing
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -27,12 +26,12 @@ from typing import IO, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from envelopes.errors import ReportableError
 from neighborhoods.peer import Peer
 from rappd.dispatch.rights import AGENT, Caller, Right
 from rappd.dispatch.rights import ANYBODY as ANYBODY
 from rappd.dispatch.rights import OWNER as OWNER
 from rappd.dispatch.turns import Turn
+from rappd.features.arguments import ArgumentReader
 from rappd.tether.devices import Device
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
@@ -40,18 +39,6 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 """A text that must not be empty."""
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-_WORDS = {
-    "str": ("a string", '"…"'),
-    "bool": ("true or false", "true"),
-    "int": ("a whole number", "1"),
-    "float": ("a number", "1"),
-    "array": ("a list", '["…"]'),
-    "object": ("an object", "{}"),
-}
-_OF_WORDS = {"array": '["…"]', "object": '{"…": "…"}'}
-_INTEGER_BITS = 63
-"""The size of an integer of SQLite, beside its sign."""
-_PLURALS = {"str": "strings", "int": "whole numbers", "object": "objects"}
 
 
 class Upload(NamedTuple):
@@ -102,22 +89,6 @@ class OpenDownload(NamedTuple):
     name: str = ""
     went: Callable[[], object] = lambda: None
     kind: str = "application/octet-stream"
-
-
-class MissingArgumentError(ReportableError):
-    """An argument that an operation needs, and that was not sent."""
-
-    code = "bad_body"
-    status = 400
-    exit_code = 2
-
-
-class UnfitArgumentError(ReportableError):
-    """An argument of another type than the operation takes."""
-
-    code = "unfit"
-    status = 422
-    exit_code = 2
 
 
 @dataclass(frozen=True)
@@ -186,12 +157,6 @@ class Operation:
         return self.result in (Turn, ShownTurn)
 
     @cached_property
-    def _choices(self) -> dict[str, list[str]]:
-        """The words that may be sent, of each argument that takes no others."""
-        hints = typing.get_type_hints(self.arguments)
-        return {name: found for name, hint in hints.items() if (found := _choices(hint))}
-
-    @cached_property
     def result(self) -> Any:
         """The type of the answer."""
         return typing.get_type_hints(self.function)["return"]
@@ -202,44 +167,12 @@ class Operation:
         return re.findall(r"\{(\w+)[:}]", self.path)
 
     def read(self, given: Mapping[str, Any], *, as_text: bool) -> dict[str, Any]:
-        """The arguments that were sent. Left out counts what is null, "" where words are chosen from, or unknown.
+        """The arguments that were sent, see ``ArgumentReader``."""
+        return self._reader.read(given, as_text=as_text)
 
-        ``as_text``: numbers and switches come as text. Raises ``MissingArgumentError``, ``UnfitArgumentError``.
-        """
-        present = {
-            key: value
-            for key, value in given.items()
-            if value is not None and not (value == "" and key in self._choices)
-        }
-        try:
-            found = msgspec.convert(present, self.arguments, strict=not as_text)
-        except msgspec.ValidationError as error:
-            raise self._refusal(str(error)) from error
-        arguments = msgspec.structs.asdict(found)
-        for field, value in arguments.items():
-            if isinstance(value, int) and value.bit_length() > _INTEGER_BITS:
-                raise UnfitArgumentError(
-                    f"{field} is too large a number", do=f'Send {{"{field}": {_WORDS["int"][1]}}}.'
-                )
-        return arguments
-
-    def _refusal(self, said: str) -> ReportableError:
-        """The error for what msgspec said: the field, and what was expected."""
-        at = re.search(r" - at `\$\.(\w+)(.*)`$", said)
-        field = at[1] if at else re.findall(r"`(\w+)`", said)[0]
-        if at is None or ">= 1" in said:
-            return MissingArgumentError(f"{field} is required", do=f'Send {{"{field}": "…"}}.')
-        if choices := self._choices.get(field):
-            listed = ", ".join(choices)
-            return UnfitArgumentError(
-                f"{field} is one of: {listed}", do=f'Send {{"{field}": "{choices[0]}"}}.'
-            )
-        inner = re.search(r"Expected `(\w+)", said) if at[2] else None
-        kind = _kind(typing.get_type_hints(self.arguments)[field])
-        word, example = _WORDS[kind]
-        if inner:
-            word, example = f"{word} of {_PLURALS.get(inner[1], 'others')}", _OF_WORDS[kind]
-        return UnfitArgumentError(f"{field} must be {word}", do=f'Send {{"{field}": {example}}}.')
+    @cached_property
+    def _reader(self) -> ArgumentReader:
+        return ArgumentReader(self.arguments)
 
 
 def operation(
@@ -299,22 +232,3 @@ def awaitable(function: Callable[..., Any], feature: object) -> Callable[..., An
     if inspect.iscoroutinefunction(function):
         return partial(function, feature)
     return partial(asyncio.to_thread, function, feature)
-
-
-def _kind(hint: Any) -> str:
-    """The kind of a type, as ``_WORDS`` has it; of alternatives, of the first."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return _kind(next(one for one in typing.get_args(hint) if one is not type(None)))
-    return {str: "str", bool: "bool", int: "int", float: "float", list: "array"}.get(
-        typing.get_origin(hint) or hint, "object"
-    )
-
-
-def _choices(hint: Any) -> list[str]:
-    """The words of a type that is made of such alone."""
-    if typing.get_origin(hint) is Literal:
-        return [str(one) for one in typing.get_args(hint)]
-    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
-        return []
-    found = [_choices(one) for one in typing.get_args(hint) if one is not type(None)]
-    return [word for words in found for word in words] if all(found) else []

@@ -44,7 +44,7 @@ from rappd.federation.roster_changes import RosterChanges
 from rappd.federation.witness import AnchorWitness
 from rappd.notices.notices import Notices
 from rappd.store.connections import explain
-from rappd.store.inbox_table import InboxTable, Unfinished
+from rappd.store.inbox_table import DONE_KEPT_SECONDS, InboxTable, Unfinished
 from rappd.store.outbox_table import CallTable, OutboxTable
 from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
@@ -59,8 +59,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-DONE_KEPT_SECONDS = 8 * 86_400
-"""Seconds for which a repeated request gets its recorded reply: longer than any outbox keeps it."""
 PROBE_SECONDS = 4.0
 """Less than ``Presence`` has patience: what does not answer is then given up, not only stopped asking."""
 PARTING_SECONDS = 1.0

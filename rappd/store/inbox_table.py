@@ -9,6 +9,8 @@ import orjson
 from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim, InboxState, SqlStatement
 from rappd.store.store import Store
 
+DONE_KEPT_SECONDS = 8 * 86_400
+"""Seconds for which a repeated request gets its recorded reply: longer than any outbox keeps it."""
 FORGOTTEN_AT_ONCE = 1_000
 
 # Without a body of its own, the envelope is what was recorded of it on its thread.

@@ -11,15 +11,8 @@ from agents.contract.scaffold import scaffold
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.rights import Caller
-from rappd.features.operation import (
-    ANYBODY,
-    OWNER,
-    Download,
-    MissingArgumentError,
-    Text,
-    agent_operation,
-    operation,
-)
+from rappd.features.arguments import MissingArgumentError
+from rappd.features.operation import ANYBODY, OWNER, Download, Text, agent_operation, operation
 from rappd.tenants.agent_summary import listing
 from rappd.tenants.tenant import Tenant, reference_to
 

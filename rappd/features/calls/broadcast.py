@@ -15,8 +15,9 @@ from neighborhoods.delivery.broadcast import PeerResult, first_done, gather_all,
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.arguments import UnfitArgumentError
 from rappd.features.calls.operations import LONGEST_WAIT, CallOperations, call_data, call_row, failed
-from rappd.features.operation import OWNER, UnfitArgumentError, operation
+from rappd.features.operation import OWNER, operation
 from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.service import PROBE_SECONDS, FederationService
 

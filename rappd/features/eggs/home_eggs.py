@@ -10,11 +10,12 @@ from typing import Any, TypedDict
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.arguments import MissingArgumentError
 from rappd.features.eggs.packing import EggPacking
 from rappd.features.eggs.views import paired_machine, planned, seen
 from rappd.features.eggs.waiting import UploadedEggs, whole_path
 from rappd.features.estate.hatching import EstateHatching, touched_twins
-from rappd.features.operation import OWNER, MissingArgumentError, Text, operation
+from rappd.features.operation import OWNER, Text, operation
 from rappd.transcript.frames import ThreadsHeld
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg

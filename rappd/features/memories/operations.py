@@ -10,7 +10,8 @@ from agents.storage import json_store
 from agents.storage.memory import partition
 from agents.storage.memory_store import MemoryStore, checked_fields
 from agents.storage.safe_fs import in_file_pool
-from rappd.features.operation import ANYBODY, OWNER, Text, UnfitArgumentError, operation
+from rappd.features.arguments import UnfitArgumentError
+from rappd.features.operation import ANYBODY, OWNER, Text, operation
 from rappd.tenants.tenant import Tenant
 
 AT_ONCE = 200

@@ -15,7 +15,8 @@ from rappd.daemon.local_models import describe_local
 from rappd.daemon.model_downloads import ModelDownloads
 from rappd.daemon.model_servers import changes_for, describe_servers, try_server
 from rappd.dispatch.rows import thread_of
-from rappd.features.operation import ANYBODY, OWNER, MissingArgumentError, ShownTurn, Text, operation
+from rappd.features.arguments import MissingArgumentError
+from rappd.features.operation import ANYBODY, OWNER, ShownTurn, Text, operation
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.tenant import Tenant
 from twins.lifecycle.lookup import find_active

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from rappd.features.operation import OWNER, MissingArgumentError, operation
+from rappd.features.arguments import MissingArgumentError
+from rappd.features.operation import OWNER, operation
 from rappd.notices.notices import Notices
 
 

@@ -13,7 +13,8 @@ from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, Discovered
 from neighborhoods.errors import KeyChangedError, NoSuchPeerError
 from neighborhoods.peer import Whose
 from rappd.errors import UsageProblemError
-from rappd.features.operation import OWNER, MissingArgumentError, Text, operation
+from rappd.features.arguments import MissingArgumentError
+from rappd.features.operation import OWNER, Text, operation
 from rappd.federation.peer_view import (
     asking_row,
     found_row,

@@ -7,7 +7,8 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 from envelopes.envelope import is_uuid, new_id
-from rappd.features.operation import OWNER, Reader, Stream, Text, UnfitArgumentError, operation
+from rappd.features.arguments import UnfitArgumentError
+from rappd.features.operation import OWNER, Reader, Stream, Text, operation
 from rappd.sessions.events import event_of
 from rappd.sessions.sentences import Say, unfit
 from rappd.sessions.session_list import SessionRow

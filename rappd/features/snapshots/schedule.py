@@ -14,7 +14,8 @@ from neighborhoods.snapshot.errors import (
     PartialSnapshotError,
     SnapshotRunningError,
 )
-from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, remove_old
+from neighborhoods.snapshot.retention import remove_old
+from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
 from rappd.sessions.schedule.snapshot_timer import KEEP, KIND, TIMER, schedule_view

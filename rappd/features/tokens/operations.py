@@ -15,7 +15,8 @@ from envelopes.identity.capability_tokens import mint_root, narrow
 from envelopes.identity.tokens import MOST_CAPABILITIES, mint_issued_token
 from neighborhoods.storage import IssuedToken
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.features.operation import OWNER, MissingArgumentError, Text, operation
+from rappd.features.arguments import MissingArgumentError
+from rappd.features.operation import OWNER, Text, operation
 from rappd.federation.service import FederationService
 
 DAYS = 90

@@ -18,8 +18,8 @@ from fixtures.free_ports import free_port
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id
 from neighborhoods.delivery.outbox import Outbox, OutboxOwner, OutboxTiming
-from neighborhoods.delivery.peer_queue import RetryPolicy
 from neighborhoods.delivery.protocols import RETRIABLE
+from neighborhoods.delivery.retry import RetryPolicy
 from neighborhoods.errors import (
     DeclinedError,
     NeighborhoodError,

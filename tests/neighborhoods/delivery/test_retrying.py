@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.codecs import emergence
-from neighborhoods.delivery.peer_queue import RetryPolicy
-from neighborhoods.delivery.retry import jittered, retried
+from neighborhoods.delivery.retry import RetryPolicy, jittered, retried
 from neighborhoods.errors import (
     DeclinedError,
     KeyChangedError,

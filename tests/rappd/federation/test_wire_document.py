@@ -18,7 +18,7 @@ from envelopes import envelope as envelope_module
 from envelopes.codecs import wire
 from envelopes.errors import ReportableError
 from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
-from neighborhoods.delivery import outbox, peer_queue, protocols, retry
+from neighborhoods.delivery import outbox, protocols, retry
 from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.pairing import code_pairing, initiator, responder
@@ -112,7 +112,7 @@ def test_documented_routes_are_the_listeners() -> None:
 
 
 def test_the_figures_are_those_of_the_code() -> None:
-    pace, text = peer_queue.RetryPolicy(), in_words()
+    pace, text = retry.RetryPolicy(), in_words()
     for said in (
         f"`t` is at most {signatures.WINDOW} s away",
         f"at most {tokens.LONGEST} characters",
