@@ -38,7 +38,12 @@ Opened = tuple[int, ssl.SSLContext | None, int]
 
 async def phones(stack: AsyncExitStack, context: ssl.SSLContext | None, networks: Any = None) -> int:
     networks = networks or LocalNetworks()
-    owner = cast(Any, SimpleNamespace(visited=lambda: None, offer=None, networks=networks))
+    owner = cast(
+        Any,
+        SimpleNamespace(
+            visited=lambda: None, offer=None, networks=networks, eggs=None, current_session=lambda: None
+        ),
+    )
     listener = TetherListener(HOST, owner, lambda: [f"{HOST}:{listener.port}"], context)
     await listener.open(free_port())
     stack.push_async_callback(listener.close)
@@ -143,7 +148,7 @@ async def other_machines(stack: AsyncExitStack, folder: Path) -> int:
     tenants = SimpleNamespace(is_answering=lambda key: False)
     carrier = SimpleNamespace(hang_up=partial(asyncio.sleep, 0))
     parts = SimpleNamespace(trust=SimpleNamespace(context=None), pairings=None, carrier=carrier)
-    service = SimpleNamespace(parts=parts, peer_store=None, node=machine, tenants=tenants)
+    service = SimpleNamespace(parts=parts, peer_store=None, node=machine, tenants=tenants, eggs=None)
     listening = socket.create_server((HOST, 0))
     listening.setblocking(False)
     runner = await federation.serve(cast(Any, service), [listening])
