@@ -64,23 +64,33 @@ class Endpoint(Generic[H]):
         return self.kind == "look" or self.exposure.kind == "owner"
 
 
+_Names = tuple[dict[str, Endpoint[Call]], dict[str, Endpoint[Call]]]
+"""Agents of a tenant by tool name, and by their own name in small letters."""
+_NO_NAMES: _Names = ({}, {})
+
+
 class Endpoints:
     """The registry. All calls come from the event loop."""
 
     def __init__(self) -> None:
         self._tenants: dict[str, Endpoint[Handler]] = {}
         self._agents: dict[str, tuple[Endpoint[Call], ...]] = {}
+        self._by_name: dict[str, _Names] = {}
         self._sources: list[tuple[Right, Callable[[], Sequence[Endpoint[Call]]]]] = []
 
     def publish(self, tenant: Endpoint[Handler], agents: Sequence[Endpoint[Call]]) -> None:
         """All that can be called of one tenant, in place of what was before."""
         self._tenants[tenant.workspace] = tenant
         self._agents[tenant.workspace] = tuple(agents)
+        own = [one for one in reversed(agents) if one.kind == "agent"]  # the first of a name counts
+        folded = {one.agent.name.casefold(): one for one in own if one.agent is not None}
+        self._by_name[tenant.workspace] = {one.name: one for one in own}, folded
 
     def withdraw(self, workspace: str) -> None:
         """Nothing of a tenant can be called any more."""
         self._tenants.pop(workspace, None)
         self._agents.pop(workspace, None)
+        self._by_name.pop(workspace, None)
 
     def add_source(self, exposure: Right, source: Callable[[], Sequence[Endpoint[Call]]]) -> None:
         """``source`` gives agents of other machines that are here now, for those whom ``exposure`` admits."""
@@ -99,13 +109,9 @@ class Endpoints:
         return [one for one in self.published(workspace) if one.exposure.admits(caller)]
 
     def named(self, workspace: str, name: str) -> Endpoint[Call] | None:
-        """The agent called ``name`` in a tenant, by its own name or its tool name, any case."""
-        found = [one for one in self.published(workspace) if one.kind == "agent"]
-        lowered = name.casefold()
-        exact = (one for one in found if one.name == name)
-        return next(exact, None) or next(
-            (one for one in found if one.agent is not None and one.agent.name.casefold() == lowered), None
-        )
+        """The agent called ``name`` in a tenant: by its tool name, else by its own name in any case."""
+        exact, folded = self._by_name.get(workspace, _NO_NAMES)
+        return exact.get(name) or folded.get(name.casefold())
 
     def elsewhere(self, caller: Caller) -> Iterator[Endpoint[Call]]:
         """Agents of other machines that a caller may have called from here."""

@@ -402,8 +402,9 @@ class Addressing:
             data = {key: value for key, value in data.items() if key != "stream"}
         key = ""
         if name not in (HOST, ""):
-            agents = (one.id for one in self._endpoints.published(HOST) if one.exposure.kind == "peer")
-            if envelope.recipient in agents and "agent" not in data:
+            found = self._endpoints.named(HOST, name)
+            offered = found.id if found is not None and found.exposure.kind == "peer" else ""
+            if envelope.recipient == offered and "agent" not in data:
                 data = {"agent": name, "args": data.get("args", data)}
             else:
                 key = await self._key_of(name, caller)
