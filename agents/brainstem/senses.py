@@ -165,7 +165,7 @@ class _File(msgspec.Struct, frozen=True):
 
 
 class Senses:
-    """One workspace's folder of senses."""
+    """The folder of senses of one workspace."""
 
     def __init__(self, folder: Path, *, trust: Trust, files: SafeTree | None = None) -> None:
         """``files``: the tree that the folder is in."""

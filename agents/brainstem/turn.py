@@ -82,8 +82,8 @@ class Ask(msgspec.Struct):
 
     ``caller``: who asks; agents serve others in other processes.
     ``tools`` lists what it may call, as it is at each moment; calls are given ``context``.
-    ``pictures`` go with the sentence, to the model alone. ``remote``: asked from elsewhere, where nothing is told of
-    faulty files. ``at_computer``: definitions of what the person may do at the computer alone; None for who is there.
+    ``pictures`` go with the sentence, to the model alone. ``remote``: asked from elsewhere, where faulty files
+    are not named. ``at_computer``: definitions of what only a person at the computer may do; None for that person.
     """
 
     user_input: str

@@ -60,5 +60,5 @@ class Trust(Protocol):
         ...
 
     def may_run(self, origin: Origin, path: Path, sha256: str) -> Verdict:
-        """The answer for the bytes of that hash at that path. Whoever asks runs exactly the bytes that were hashed."""
+        """The answer for the bytes of that hash at that path. A loader runs exactly the bytes that it hashed."""
         ...

@@ -135,15 +135,15 @@ class NoTwinListeners:
         raise NotRunningError("rappd isn't running here.", do="rappd start")
 
     async def close(self, key: str) -> None:
-        """Does nothing, like the rest."""
+        """Does nothing: no port is open."""
 
     def hold(self, key: str) -> None:
-        """See ``close``."""
+        """Does nothing: no port is kept."""
 
     let_go = hold
 
     async def close_all(self) -> None:
-        """See ``close``."""
+        """Does nothing: no port is open."""
 
 
 class NoLegacyListener:

@@ -31,7 +31,7 @@ agent that is not offered to a turn. ``elsewhere``: an agent of another machine.
 
 @dataclass(frozen=True)
 class Endpoint(Generic[H]):
-    """Something that can be called. ``id`` is its address on the wire, ``workspace`` the tenant that it is of.
+    """An agent, a brainstem or a twin that can be called. ``id`` is its address on the wire, ``workspace`` the tenant that it is of.
 
     ``input`` and ``output`` are JSON schemas; ``output`` is None where an answer is text. ``exposure``: who may see
     and call it. ``agent``: the loaded agent behind it, where it is one of this machine.

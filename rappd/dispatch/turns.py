@@ -36,7 +36,7 @@ Work = Callable[["Turn"], Coroutine[Any, Any, Envelope]]
 
 
 class RequestContext(msgspec.Struct):
-    """One record on its way through: who called, on which thread, and who listens for progress.
+    """A record on its way through the dispatcher: its caller, its thread, and who listens for progress.
 
     ``usage`` is what its agents' own model calls came to, once there was one. ``records`` is what was written down
     of it so far: it is written down anew where the event log lost it.

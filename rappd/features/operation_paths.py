@@ -73,6 +73,7 @@ OPERATION_PATHS = {
     "estate.pack": ("POST", "/estate/pack"),
     "estate.lay": ("POST", "/estate/lay"),
     "fleet.status": ("GET", "/fleet"),
+    "fleet.ask": ("POST", "/fleet"),
     "fleet.archive_estate": ("POST", "/fleet/archive_estate"),
     "legacy.show": ("GET", "/legacy"),
     "legacy.open": ("POST", "/legacy"),

@@ -1,6 +1,6 @@
 """Listening for requests to a home: the sockets of the loopback and of the control listener, and the other listeners.
 
-Imported by whoever listens: a home that is only read does without aiohttp.
+A home that is only read does not import this, and so no aiohttp.
 """
 
 from __future__ import annotations

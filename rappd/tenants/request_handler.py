@@ -177,7 +177,7 @@ class TenantRequestHandler:
         slush: dict[str, Any] | None,
         on_piece: OnPiece | None = None,
     ) -> AgentResult:
-        """One call of an agent within a turn, both sides of it recorded."""
+        """Calls an agent within a turn; the call and its result are recorded."""
         request = self._dispatcher.record_call(
             context,
             sender=self._tenant.id,

@@ -17,7 +17,7 @@ from rappd.dispatch.rights import DEVICE, OWNER, PEER, Right
 from rappd.dispatch.turns import Handler, RequestContext
 
 LOOK = "LOOK"
-"""The capability to be told of this machine's twins and machines; it counts for phones alone."""
+"""The capability to see this machine's twins and machines; it counts for phones alone."""
 LOOKS = DEVICE(LOOK)
 _ASKED: dict[str, Any] = {
     "type": "object",

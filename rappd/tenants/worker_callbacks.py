@@ -33,7 +33,7 @@ Used = Callable[[Completion], None]
 class CallbackRights(msgspec.Struct):
     """The rights of one call of an agent to ask the daemon; ``reach`` asks other machines, within its turn.
 
-    ``used`` is told of every model call. ``looks``: operations that change nothing are allowed outside an
+    ``used`` counts every model call. ``looks``: operations that change nothing are allowed outside an
     operator's turn.
     """
 

@@ -58,7 +58,7 @@ _NAME_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+\d*|[A-Z]+\d*|\d+|[^\
 
 @dataclass(slots=True, frozen=True)
 class Word:
-    """One word of a text: ``text`` folded to lower case, ``start``/``end`` its place in the original."""
+    """A word of a text: ``text`` folded to lower case, ``start``/``end`` its place in the original."""
 
     text: str
     stem: str

@@ -50,7 +50,7 @@ class AgentOperations:
 
     @agent_operation("agents.list", of_tenant=True)
     async def agents_list(self, tenant: Tenant) -> dict[str, Any]:
-        """Agents, one row each, as agents are told of them."""
+        """The agents, a row each, as agents see them."""
         return {"agents": listing(tenant.registry)}
 
     @agent_operation("agents.source", of_tenant=True)

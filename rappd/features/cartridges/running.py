@@ -20,7 +20,7 @@ from twins.errors import BadCartridgeError
 def run_lispy(
     document: Document, frames: int, inputs: Sequence[Any], steps: int | None, fuel: int | None, now: datetime
 ) -> tuple[Document, dict[str, Any]]:
-    """Frames of a LisPy agent: the cartridge as it is then, and what is told of it."""
+    """Runs frames of a LisPy agent: the cartridge as it is then, and the answer about it."""
     from agents.lispy.limits import Limits
     from twins.cartridges import lispy_runner
 

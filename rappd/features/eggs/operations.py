@@ -231,7 +231,7 @@ class EggOperations(RestingTwins):
         await self._store.flush()
 
     async def pack_order(self, order: PackRequest, progress: Progress | None = None) -> dict[str, Any]:
-        """See ``EggPacking.pack``; what was said up to now is in it."""
+        """Packs an egg that holds what was said up to now; the answer is that of ``EggPacking.pack``."""
         if order.into:
             order = replace(order, into=str(whole_path(order.into)))
         await self._store.flush()
@@ -246,7 +246,7 @@ class EggOperations(RestingTwins):
         keep: bool = True,
         **how: Any,
     ) -> dict[str, Any]:
-        """See ``HomeEggs.plan``; ``id`` names the copy that was planned, and waits, unless none is to be kept."""
+        """The plan of an egg, as ``HomeEggs.plan``; with ``keep``, a copy of the egg waits here under ``id``."""
         plan = partial(self.home_eggs.plan, overwrite=overwrite, **how)
         if not keep:
             return await asyncio.to_thread(plan, path)
@@ -263,7 +263,7 @@ class EggOperations(RestingTwins):
         cancellation: Cancellation | None = None,
         **how: Any,
     ) -> dict[str, Any]:
-        """See ``HomeEggs.hatch``; a twin that is running is stopped meanwhile and started again."""
+        """Hatches an egg, as ``HomeEggs.hatch``; a running twin is stopped meanwhile and started again."""
         work = partial(self.home_eggs.hatch, source=source or path.name, cancellation=cancellation, **how)
 
         async def hatch() -> dict[str, Any]:
@@ -282,7 +282,7 @@ class EggOperations(RestingTwins):
         return await self.to_the_end(self.alone(hatch()))
 
     async def _look(self, path: Path, progress: Progress) -> dict[str, Any]:
-        """See ``HomeEggs.look``, of an egg that waits here under its ``id``."""
+        """The description of an egg that waits here under its ``id``, as ``HomeEggs.look``."""
         found = await asyncio.to_thread(self.home_eggs.look, path, progress=progress)
         return {"id": self.waiting.id_of(path), **found}
 

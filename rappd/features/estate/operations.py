@@ -37,7 +37,7 @@ PackPlace = Callable[..., dict[str, Any]]
 
 
 class EstateOperations:
-    """One home's estate. Answers are JSON objects; raises ``ReportableError``. Most of it blocks on the disk."""
+    """The estate of one home. Answers are JSON objects; raises ``ReportableError``. Most of it blocks on the disk."""
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
@@ -16,10 +16,8 @@ from rappd.cli.progress import progress
 from rappd.cli.tables import Table
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
+from rappd.features.snapshots.members_cli import variables_of_terminal
 from twins.byte_sizes import format_bytes
-
-if TYPE_CHECKING:
-    pass
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _PARTIAL = 7
@@ -51,9 +49,8 @@ def _timeout(usual: float) -> Callable[[_Command], _Command]:
 def status(timeout: float, printer: Printer) -> int:
     """Ask every machine how it is: health, version, disk, twins, last restorable snapshot. Nothing is written."""
     with progress("Asking all machines…"):
-        found = HomeClient(Home.here(), reads=True, timeout=timeout + _MORE_SECONDS).do(
-            "fleet.status", timeout=timeout
-        )
+        home = HomeClient(Home.here(), reads=True, timeout=timeout + _MORE_SECONDS)
+        found = home.do("fleet.ask", timeout=timeout, variables=variables_of_terminal(home))
     rows = found["fleet"]
     printer.result(found, _show_status, rows)
     return 0 if all(row["reachable"] for row in rows if row["mine"]) else _PARTIAL
@@ -86,7 +83,7 @@ def archive_estate(
 
     with progress("Asking all machines…"):
         home = HomeClient(Home.here(), reads=not confirm, timeout=timeout + _MORE_SECONDS)
-        found = home.do("fleet.archive_estate", **body)
+        found = home.do("fleet.archive_estate", **body, variables=variables_of_terminal(home))
     printer.result(found, _show_archived, found, clauses)
     if found["ok"]:
         return 0

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +20,7 @@ from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, agent_operation, operation
+from rappd.features.snapshots.operations import Roster, Variables
 from rappd.version import __version__
 from twins.errors import BadFilterError
 from twins.lifecycle.selection import Selection
@@ -73,7 +74,7 @@ class FleetOperations:
         self,
         home: Path,
         name: str,
-        members: Callable[[], Awaitable[NeighborhoodMembers]],
+        members: Roster,
         twins: TwinOperations,
         twin_api: TwinHostApi,
         *,
@@ -90,10 +91,19 @@ class FleetOperations:
     @operation("fleet.status", "GET", "/fleet", right=OWNER, agents="fleet.status")
     async def status(self, timeout: float = STATUS_SECONDS) -> dict[str, Any]:  # noqa: ASYNC109 - each machine's own
         """Every machine of the roster, asked now, this one first; `?timeout=` seconds for each."""
+        return await self.ask(timeout)
+
+    @operation("fleet.ask", "POST", "/fleet", right=OWNER)
+    async def ask(
+        self,
+        timeout: float = STATUS_SECONDS,  # noqa: ASYNC109 - each machine's own
+        variables: Variables = None,
+    ) -> dict[str, Any]:
+        """Asks every machine of the roster, as `GET /fleet` does. `variables` are of the caller's environment (SSH agent)."""
         seconds = _checked(timeout)
         from rappd.features.fleet.status import MemberStatus
 
-        here = await self._members()
+        here = await self._members(variables)
         others = [one for one in here.roster if not one.is_self]
         held = await asyncio.to_thread(self._held, [self._name, *(one.name for one in others)])
         asked = [MemberStatus(here, one) for one in others]
@@ -111,10 +121,12 @@ class FleetOperations:
         reason: str = "",
         here: bool = False,
         timeout: float = ARCHIVE_SECONDS,  # noqa: ASYNC109 - each machine's own
+        variables: Variables = None,
     ) -> dict[str, Any]:
         """Archives the twins that `filter` means on every machine; only says which, unless `confirm` is true.
 
-        `reason` is kept. With `here`, on this machine alone. `timeout`: seconds for each of the others.
+        `reason` is kept. With `here`, on this machine alone. `timeout`: seconds for each of the others. `variables` are
+        of the caller's environment: they count before the daemon's (SSH agent).
 
         ``{ok, action, mode, per_peer}``; a peer's row is ``{peer, ok, archived_count, errors, …}``, or ``{peer, ok: false, error}`` when it did not
         answer. Raises ``BadFilterError``.
@@ -123,7 +135,7 @@ class FleetOperations:
         arguments = _arguments(selection, confirm=confirm, reason=reason)
         work: list[Coroutine[Any, Any, dict[str, Any]]] = [self._archive_here(selection, confirm, reason)]
         if not here:
-            members = await self._members()
+            members = await self._members(variables)
             work += [
                 _limited(
                     _archive_there(members, one, arguments, confirm=confirm),

@@ -38,7 +38,7 @@ from rappd.federation.service import FederationService
 from rappd.settings.load import Settings
 
 SendEgg = Callable[..., Awaitable[dict[str, Any]]]
-"""See ``EggTransferOperations.send``."""
+"""Sends an egg to a peer, by its fingerprint: ``EggTransferOperations.send``."""
 
 
 class PairedMachine:
@@ -50,18 +50,18 @@ class PairedMachine:
         self._name, self._fingerprint = name, fingerprint
 
     async def answer(self, path: str) -> bytes:
-        """See ``PeerSource``."""
+        """The answer to a GET of ``path``. Raises ``MemberError``."""
         with self._told():
             return await peer_snapshots.answer(*await self._reached(), path)
 
     async def stream(self, path: str) -> AsyncIterator[bytes]:
-        """See ``PeerSource``."""
+        """The answer to a GET of ``path``, in pieces. Raises ``MemberError``."""
         with self._told():
             async for piece in peer_snapshots.stream(*await self._reached(), path):
                 yield piece
 
     async def send_egg(self, egg: Path) -> bool:
-        """See ``PeerSource``."""
+        """Sends an egg there; true when it has arrived. Raises ``MemberError``."""
         with self._told():
             found = await self._send(self._fingerprint, path=str(egg))
         return bool(found["sent"]["state"] == "done")
@@ -100,7 +100,7 @@ class NeighborhoodMembers:
     ) -> None:
         """``listing`` is the answer of ``GET /peers``; ``source_of`` asks a paired machine's rappd.
 
-        ``lent`` are variables that count before those of this process: whoever asks has an SSH agent and tokens.
+        ``lent`` are variables of the caller's environment, which count before those of this process.
 
         Raises ``BadPeersFileError``. Blocks on the disk.
         """

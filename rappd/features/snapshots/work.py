@@ -92,7 +92,7 @@ class SnapshotWork:
 
 
 def ended_line(done: dict[str, Any]) -> str:
-    """One line about the result of a snapshot, drill or restore."""
+    """A line about the result of a snapshot, drill or restore."""
     if (restored := done.get("hatched")) is not None:
         failed = f"; {len(restored['failed'])} failed: {restored['failed'][0]}" if restored["failed"] else ""
         where = " as a simulation" if restored["target"] == "local-simulate" else ""

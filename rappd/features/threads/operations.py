@@ -92,7 +92,7 @@ class RecordOperations:
 
     @operation("threads.export", "GET", "/threads/{thread}/export", right=OWNER)
     async def export(self, thread: str, format: Literal["jsonl", "markdown"] = "jsonl") -> Download:
-        """One conversation as JSONL or Markdown."""
+        """A conversation as JSONL or Markdown."""
         found = titled(await self._store.find_thread(thread), await given_titles(self._store))
         events = await self._store.thread_events(found.id)
         if format == "markdown":

@@ -64,7 +64,7 @@ class TwinHostApi:
 
     @agent_operation("twins.chat")
     async def chat(self, twin: Text, text: str = "") -> dict[str, Any]:
-        """One turn of a twin, asked by the brainstem; a twin that is asked so may change no structure."""
+        """Asks a twin for the brainstem; the twin may change no structure in that turn."""
         tenant = await self._tenants.twin(twin)
         asked = Envelope(new_id(), self._tenants.host.id, tenant.id, HELP, {"user_input": text})
         turn = self._dispatcher.submit(asked, Caller("brainstem"), session="asked by the brainstem")

@@ -139,6 +139,7 @@ export const estate = {
 
 export const fleet = {
   status: asks("GET", "/fleet"),
+  ask: asks("POST", "/fleet"),
   archiveEstate: asks("POST", "/fleet/archive_estate"),
 };
 

@@ -103,13 +103,17 @@ def test_a_running_daemon_reads_machines_with_the_ssh_agent_of_the_terminal(
         (idle.home / "peers.json").write_text(json.dumps({"peers": [member]}))
         idle.start()
         idle.cli("config", "set", "neighborhood.ssh_config", str(pi.config))
-        assert "ssh-add" in idle.cli("neighborhood", "probe", "pi", "--json").stdout
+        commands = [("neighborhood", "probe"), ("fleet", "status"), ("neighborhood", "snapshot")]
+        for command in commands[:2]:
+            assert "ssh-add" in idle.cli(*command, "--json").stdout
         started = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True).stdout
         agent = dict(re.findall(r"(SSH_\w+)=([^;]+);", started))
         try:
             subprocess.run(["ssh-add", "-q", str(pi.folder / "user")], env=agent, check=True)
-            for command in ("probe", "snapshot"):
-                done = idle.cli("neighborhood", command, "--json", SSH_AUTH_SOCK=agent["SSH_AUTH_SOCK"])
+            for command in commands:
+                done = idle.cli(*command, "--json", SSH_AUTH_SOCK=agent["SSH_AUTH_SOCK"])
+                assert "ssh-add" not in done.stdout
                 assert done.returncode == 0, done.stdout + done.stderr
+                pi.cut()  # no connection is kept for the next
         finally:
             os.kill(int(agent["SSH_AGENT_PID"]), signal.SIGTERM)
