@@ -102,14 +102,17 @@ def test_copied_peers_file_sends_no_variable_before_the_operators_yes(
     assert thief.visits == before
 
 
+@pytest.mark.parametrize("runs", [False, True], ids=["no daemon", "a daemon without the variable"])
 def test_person_at_the_terminal_is_asked_once(
-    make_daemon: Callable[..., RunningDaemon], thief: Thief
+    make_daemon: Callable[..., RunningDaemon], thief: Thief, runs: bool
 ) -> None:
     daemon = make_daemon()
     daemon.home.mkdir(mode=0o700, exist_ok=True)
     url = f"https://{thief.host}/me/garden.git"
     entry = {"name": "garden", "github_neighborhood": url, "auth_token_env": "GARDEN_TOKEN"}
     (daemon.home / "peers.json").write_text(json.dumps({"peers": [entry]}))
+    if runs:
+        daemon.start()
     for answer, visited in (("n\n", False), ("y\n", True)):
         screen = Terminal(daemon, "neighborhood", "probe", "garden", GARDEN_TOKEN=SECRET)
         screen.read_until(lambda seen: "Allow it?" in seen.text)
