@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 PI, SHED, KITCHEN = "91c3" * 16, "5ed0" * 16, "c0de" * 16
@@ -69,6 +70,16 @@ def bodies(site: Any, path: str) -> list[Any]:
 
 def sent(site: Any, method: str, path: str, status: int, answer: Any) -> None:
     site.daemon.scripted[f"{method} {path}"] = [(status, answer)]
+
+
+def answer_and_then(site: Any, answer: Any, path: str, found: Any) -> Callable[[], Any]:
+    """An answer after which a GET of ``path`` gives ``found``: not before, for the page looks again by itself."""
+
+    def give() -> Any:
+        sent(site, "GET", path, 200, found)
+        return answer
+
+    return give
 
 
 def peer_shown(site: Any, row: dict[str, Any], **more: Any) -> None:

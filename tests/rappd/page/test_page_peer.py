@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-from tests.rappd.page.machine_rows import PI, SHED, THREAD, bodies, listing, paired, peer_shown, sent, waiting
+from tests.rappd.page.machine_rows import (
+    PI,
+    SHED,
+    THREAD,
+    answer_and_then,
+    bodies,
+    listing,
+    paired,
+    peer_shown,
+    sent,
+    waiting,
+)
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
 
@@ -110,7 +121,8 @@ async def test_its_agents_are_used_here_or_not(site: Any) -> None:
 async def test_a_peer_is_renamed_and_revoked_after_a_question(site: Any) -> None:
     peer_shown(site, paired("pi", PI))
     sent(site, "POST", f"/peers/{PI}/rename", 200, {"peer": paired("raspi", PI)})
-    sent(site, "POST", f"/peers/{PI}/revoke", 200, {"revoked": {"name": "pi", "fingerprint": PI}})
+    revoked = {"revoked": {"name": "pi", "fingerprint": PI}}
+    sent(site, "POST", f"/peers/{PI}/revoke", 200, answer_and_then(site, revoked, "/peers", listing()))
     async with site.opened(f"#/machines/peer/{PI}") as page:
         await page.get_by_role("button", name="Rename").click()
         await expect(page.get_by_label("Name here")).to_be_focused()
@@ -123,7 +135,6 @@ async def test_a_peer_is_renamed_and_revoked_after_a_question(site: Any) -> None
         await page.keyboard.press("Escape")
         assert bodies(site, f"/peers/{PI}/revoke") == []
         await page.get_by_role("button", name="Revoke…").click()
-        sent(site, "GET", "/peers", 200, listing())
         await dialog.get_by_role("button", name="Revoke", exact=True).click()
         await expect(page).to_have_url(re.compile("#/machines$"))
         await expect(page.locator("#main")).to_contain_text("No other machine yet.")
@@ -140,11 +151,6 @@ async def test_the_outbox_in_words_retried_and_dropped(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(paired("shed", SHED, presence="away", waiting=2)))
     sent(site, "GET", "/outbox", 200, {"outbox": rows})
     sent(site, "POST", "/outbox/81aa/retry", 200, {"retried": rows[3]})
-
-    def dropped() -> Any:
-        sent(site, "GET", "/outbox", 200, {"outbox": rows[:3]})
-        return {"dropped": rows[3]}
-
     async with site.opened("#/machines") as page:
         await page.get_by_role("link", name="Outbox 2").click()
         queued = page.locator("[data-id='81aa']")
@@ -159,6 +165,7 @@ async def test_the_outbox_in_words_retried_and_dropped(site: Any) -> None:
         sent(site, "DELETE", "/outbox/3", 409, {"error": "That is over already.", "code": "conflict"})
         await page.get_by_role("button", name="Drop long one").click()
         await expect(page.locator("[data-id='3'] .problem")).to_contain_text("That is over already.")
+        dropped = answer_and_then(site, {"dropped": rows[3]}, "/outbox", {"outbox": rows[:3]})
         sent(site, "DELETE", "/outbox/81aa", 200, dropped)
         await page.get_by_role("button", name="Drop read the rain gauge").click()
         await expect(queued).to_have_count(0)
