@@ -26,13 +26,13 @@ from typing import Any
 import click
 from aiohttp import web
 
-import rappd.http
+import rappd.listeners
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd as command
 from rappd.features.features import all_operations
 from rappd.features.operation import Download, Operation, Stream
-from rappd.http.federation.operation_routes import FEATURES as OF_PEERS
-from rappd.http.tether_listener import FEATURES as OF_PHONES
+from rappd.listeners.federation.operation_routes import FEATURES as OF_PEERS
+from rappd.listeners.tether_listener import FEATURES as OF_PHONES
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
@@ -300,7 +300,7 @@ def _range(setting: Setting) -> str:
 def routes() -> str:
     """routes.md: what the listeners answer, room by room."""
     parts = []
-    for module in _modules(rappd.http):
+    for module in _modules(rappd.listeners):
         table = getattr(module, "routes", None)
         if isinstance(table, web.RouteTableDef):
             rows = [
@@ -506,7 +506,7 @@ def _modules(package: ModuleType) -> Iterator[ModuleType]:
 
 def _written_codes() -> Iterator[tuple[str, str]]:
     """(code, HTTP status or "") of answers that are written where they are made."""
-    for path in sorted(Path(rappd.http.__path__[0]).parent.rglob("*.py")):
+    for path in sorted(Path(rappd.listeners.__path__[0]).parent.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_bytes())):
             match node:
                 case ast.Call(

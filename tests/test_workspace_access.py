@@ -32,9 +32,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/workspace/fork.py",
     ),
     "runs in a worker, or reads the program's own files": (
-        "rappd/http/loopback/static_files.py",
+        "rappd/listeners/loopback/static_files.py",
         "agents/rapps/shipped_bundle.py",
-        "rappd/http/tether_listener.py",
+        "rappd/listeners/tether_listener.py",
         "rappd/sessions/replay_page.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/contract/shipped_descriptions.py",
@@ -81,7 +81,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/places/place.py",
         "rappd/features/neighborhoods/places.py",
         "rappd/daemon/open_home.py",
-        "rappd/http/listening.py",
+        "rappd/listeners/listening.py",
         "rappd/daemon/home.py",
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",

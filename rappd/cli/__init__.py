@@ -1,1 +1,1 @@
-"""The command line: one module for each command, and the views that print results."""
+"""The command line itself: its commands, the two printers, and asking a home with and without a daemon."""

@@ -50,8 +50,8 @@ def open_home(
 async def _serving(home: Home, settings: Settings, launch: LaunchZygote | None) -> AsyncIterator[Daemon]:
     held = await _claim(home)
     try:
-        from rappd.http.federation_listener import FederationListener
-        from rappd.http.listening import open_listeners, sockets_at, upper_parts
+        from rappd.listeners.federation_listener import FederationListener
+        from rappd.listeners.listening import open_listeners, sockets_at, upper_parts
 
         sockets = sockets_at(settings.number("port"))
         port = sockets[0].getsockname()[1]
@@ -81,7 +81,7 @@ async def _serving(home: Home, settings: Settings, launch: LaunchZygote | None) 
 
 @asynccontextmanager
 async def _working(home: Home, settings: Settings, launch: LaunchZygote | None) -> AsyncIterator[Daemon]:
-    from rappd.http.listening import open_listeners, upper_parts
+    from rappd.listeners.listening import open_listeners, upper_parts
 
     home.create()
     held = home.hold()

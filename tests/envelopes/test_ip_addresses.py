@@ -13,7 +13,7 @@ from envelopes.ip_addresses import counts_as, dialled_text, is_this_machine, sou
 from neighborhoods.discovery.addresses import is_loopback, leads_somewhere
 from neighborhoods.pairing.code_pairing import _source
 from rappd.errors import RefusedError
-from rappd.http.legacy_listener import network
+from rappd.listeners.legacy_listener import network
 
 LOOPBACK = [
     "127.0.0.1", "127.9.9.9", "::1", "::ffff:127.0.0.1", "::ffff:7f00:1", "0:0:0:0:0:ffff:7f00:0001", "[::1]",

@@ -18,7 +18,7 @@ from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.daemon.server import run
-from rappd.http import tether_listener
+from rappd.listeners import tether_listener
 from rappd.settings.load import Settings
 
 PHONE = Path(__file__).with_name("cycling_phone.py")

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from fixtures.running_daemon import free_port
 
-from rappd.http import listening_sockets
-from rappd.http.listening_sockets import listen
+from rappd.listeners import listening_sockets
+from rappd.listeners.listening_sockets import listen
 
 needs_ipv6 = pytest.mark.skipif(not socket.has_ipv6, reason="needs IPv6")
 

@@ -12,7 +12,7 @@ import pytest
 from fixtures.operator_page import OperatorPage, sign_in
 from fixtures.running_daemon import RunningDaemon, agent_source
 
-from rappd.http.loopback import security
+from rappd.listeners.loopback import security
 
 STRUCTURAL = [
     ("POST", "/agents/import"),

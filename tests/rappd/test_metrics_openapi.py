@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from rappd.features.features import FEATURES
 from rappd.features.operation import OperationTable
-from rappd.http.loopback import app as loopback
+from rappd.listeners.loopback import app as loopback
 
 
 def _routes(http_tools: bool) -> set[tuple[str, str]]:

@@ -26,9 +26,9 @@ from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.request_signatures import body_hash
 from rappd.features.features import table_of
-from rappd.http.listening import upper_parts
-from rappd.http.loopback import app as loopback
-from rappd.http.loopback.signed_requests import COOKIE
+from rappd.listeners.listening import upper_parts
+from rappd.listeners.loopback import app as loopback
+from rappd.listeners.loopback.signed_requests import COOKIE
 from rappd.settings.load import Settings
 
 SERVICE = """

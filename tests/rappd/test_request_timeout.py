@@ -18,7 +18,7 @@ from fixtures.operator_page import OperatorPage
 from fixtures.running_daemon import RunningDaemon
 
 from rappd.daemon.app import Daemon
-from rappd.http import legacy_listener
+from rappd.listeners import legacy_listener
 
 HALVES = 600
 GIVEN = 10.0

@@ -23,10 +23,10 @@ from envelopes.identity.keys import IdentityKey
 from neighborhoods.discovery.local_networks import LocalNetworks
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import AddressLimit, RateLimitedError
-from rappd.http import legacy_listener
-from rappd.http.federation import app as federation
-from rappd.http.legacy_listener import LegacyListener
-from rappd.http.tether_listener import TetherListener
+from rappd.listeners import legacy_listener
+from rappd.listeners.federation import app as federation
+from rappd.listeners.legacy_listener import LegacyListener
+from rappd.listeners.tether_listener import TetherListener
 
 MANY = 150
 KEPT_OF_ONE_ADDRESS = 64

@@ -14,8 +14,8 @@ from aiohttp.test_utils import TestServer
 
 from envelopes.identity.node_card import introduce
 from neighborhoods.errors import PeerOfflineError
-from rappd.http.federation.app import set_limits
-from rappd.http.federation.pairing import MOST_BYTES, PAIRING, routes
+from rappd.listeners.federation.app import set_limits
+from rappd.listeners.federation.pairing import MOST_BYTES, PAIRING, routes
 
 Machine = Any
 Network = Any

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
-from rappd.http import connection_rate
-from rappd.http.admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
+from rappd.listeners import connection_rate
+from rappd.listeners.admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
 from tests.rappd.federation.plain_machine import PlainMachine
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from rappd.features.features import all_operations
 from rappd.features.operation import Operation
-from rappd.http.federation.operation_routes import FEATURES as OF_PEERS
+from rappd.listeners.federation.operation_routes import FEATURES as OF_PEERS
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.test_snapshots_for_peers import share
 from tests.rappd.federation.test_tokens import issued

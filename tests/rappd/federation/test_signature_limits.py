@@ -13,10 +13,10 @@ from envelopes.errors import BadTokenError
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.dispatch.rights import Caller
 from rappd.federation.request_auth import STRANGER
-from rappd.http.admission import ENTRANCE
-from rappd.http.federation.app import set_limits
-from rappd.http.federation.callers import FEDERATION
-from rappd.http.federation.envelopes import _By
+from rappd.listeners.admission import ENTRANCE
+from rappd.listeners.federation.app import set_limits
+from rappd.listeners.federation.callers import FEDERATION
+from rappd.listeners.federation.envelopes import _By
 
 GRANTED = Caller("federation", peer="f" * 64, caps=("HELP.brainstem",))
 

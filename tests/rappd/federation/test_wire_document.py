@@ -28,10 +28,10 @@ from rappd.dispatch import turns
 from rappd.features.eggs import received as received_eggs
 from rappd.features.features import all_operations
 from rappd.federation import inbound
-from rappd.http import admission, bodies
-from rappd.http.federation import envelopes as envelope_routes
-from rappd.http.federation import pairing as pairing_routes
-from rappd.http.federation.operation_routes import FEATURES as OF_PEERS
+from rappd.listeners import admission, bodies
+from rappd.listeners.federation import envelopes as envelope_routes
+from rappd.listeners.federation import pairing as pairing_routes
+from rappd.listeners.federation.operation_routes import FEATURES as OF_PEERS
 from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
 
 # Nothing on the page is unlooked at.

@@ -11,7 +11,7 @@ from rappd.daemon.home import Home
 from rappd.errors import ConflictError
 from rappd.federation.node_identity import material
 from rappd.federation.peer_tools import PeerToolGateway
-from rappd.http.listening import upper_parts
+from rappd.listeners.listening import upper_parts
 from rappd.settings.load import Settings
 
 

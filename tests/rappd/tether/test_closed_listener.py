@@ -58,12 +58,12 @@ def test_closed_listener_is_not_imported_and_runs_no_process(tmp_path: Path) -> 
         found = daemon.imported()
         assert "rappd.tether.service" in found
         assert {match[1] for name in found if (match := _TETHER.fullmatch(name))} <= ALWAYS
-        assert not {"aiortc", "aioice", "av", "qrcode", "rappd.http.tether_listener"} & found
+        assert not {"aiortc", "aioice", "av", "qrcode", "rappd.listeners.tether_listener"} & found
         assert _rtc_workers(daemon) == 0
 
         assert daemon.request("POST", "/devices/window", {}, control=True).status == 200
         assert _rtc_workers(daemon) == 1
-        assert {"rappd.tether.phones", "rappd.http.tether_listener"} <= daemon.imported()
+        assert {"rappd.tether.phones", "rappd.listeners.tether_listener"} <= daemon.imported()
         assert not {"aiortc", "av"} & daemon.imported()
         assert daemon.request("DELETE", "/devices/window", control=True).status == 200
         assert _rtc_workers(daemon) == 0

@@ -19,7 +19,7 @@ from playwright.sync_api import sync_playwright
 
 from envelopes.envelope import new_id
 from rappd.daemon.rate_limit import RateLimit, RateLimitedError
-from rappd.http import tether_listener
+from rappd.listeners import tether_listener
 from rappd.tether import proofs
 from rappd.tether.phones import Phones
 from tests.rappd.tether.conftest import MakePhone

@@ -14,7 +14,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon
 
 from rappd.features.features import all_operations
-from rappd.http.tether_listener import FEATURES as OF_PHONES
+from rappd.listeners.tether_listener import FEATURES as OF_PHONES
 from rappd.tether.devices import Device
 from rappd.tether.egg_tokens import SECONDS, EggTokens
 from rappd.tether.errors import BadEggTokenError

@@ -16,7 +16,7 @@ from aiohttp import web
 from fixtures.running_daemon import RunningDaemon
 
 from rappd.features.operation import Upload
-from rappd.http.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
+from rappd.listeners.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.tether import egg_transfers, phone_eggs
 from rappd.tether.egg_transfers import MOST_AT_ONCE, EggTransfers
 from rappd.tether.errors import BadEggTokenError, EggTooLargeError

@@ -17,8 +17,8 @@ from fixtures.twin_farm import AGENT, Farm, closed
 
 from rappd.features.features import all_operations
 from rappd.features.operation import OWNER
-from rappd.http.loopback import agent_files, chat, login, voice_routes
-from rappd.http.twin_listeners import PORTS
+from rappd.listeners.loopback import agent_files, chat, login, voice_routes
+from rappd.listeners.twin_listeners import PORTS
 
 
 def test_booted_twin_answers_on_its_port_with_its_agents(farm: Farm) -> None:

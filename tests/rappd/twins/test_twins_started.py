@@ -15,7 +15,7 @@ from fixtures.running_daemon import RunningDaemon, agent_source, on
 from fixtures.terminal import lives
 from fixtures.twin_farm import Farm, closed, taken
 
-from rappd.http.twin_listeners import PORTS
+from rappd.listeners.twin_listeners import PORTS
 from rappd.tenants.tenants import MOST_OPEN
 from twins.workspace.identity_file import Identity
 from twins.workspace.rappid import Rappid

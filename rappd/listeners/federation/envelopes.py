@@ -1,0 +1,259 @@
+"""Envelopes over HTTPS: ``POST /envelopes`` and what belongs to it (Rulebook §3)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+from aiohttp import web
+
+from envelopes.codecs import emergence, wire
+from envelopes.envelope import ACK, HELLO, Envelope
+from envelopes.errors import MalformedError, ReportableError
+from neighborhoods.errors import NotPairedError
+from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, PeerConnection
+from neighborhoods.transport.replies import StreamedReply, fitting
+from rappd.dispatch.rights import Caller
+from rappd.errors import NotFoundError
+from rappd.federation.errors import UnauthenticatedError
+from rappd.federation.service import FederationService
+from rappd.listeners.admission import mark_authenticated
+from rappd.listeners.bodies import body_of, ok
+from rappd.listeners.event_stream import is_wanted, last_seen, opened
+from rappd.listeners.federation.callers import (
+    FEDERATION,
+    HELLO_LIMIT,
+    SIGNED_LIMIT,
+    caller,
+    is_still,
+)
+
+routes = web.RouteTableDef()
+
+FOR_STRANGERS = 256 << 10
+"""Bytes that an unauthenticated caller may send at once."""
+FOR_BATCHES = 5 << 20
+
+
+@routes.post("/envelopes")
+async def one(request: web.Request) -> web.StreamResponse:
+    """One envelope in, its reply out; the status mirrors an ERROR's code, 202 goes with an ACK.
+
+    With `Accept: text/event-stream` a HELP's progress comes as STREAM envelopes, its DONE or ERROR last.
+    """
+    machines = request.app[FEDERATION]
+    try:
+        by = _By(request, *caller(request))
+        known = by.who.peer or by.who.caps
+        envelope = wire.decode(await body_of(request, emergence.MAX_BYTES if known else FOR_STRANGERS))
+    except ReportableError as problem:
+        return _answer(_refusal(machines, problem))
+    try:
+        envelope, armed = await by.armed(envelope)
+    except ReportableError as problem:
+        return _answer(machines.parts.receiver.refuse(envelope, problem))
+    reply = await machines.parts.receiver.receive(envelope, armed, stream=is_wanted(request))
+    if isinstance(reply, StreamedReply):
+        return await in_pieces(request, reply.pieces(), armed)
+    if not is_still(request, armed):
+        return _answer(machines.parts.receiver.refuse(envelope, _ended()))
+    return _answer(reply) if reply is not None else web.Response(status=204)
+
+
+@routes.post("/envelopes/batch")
+async def batch(request: web.Request) -> web.Response:
+    """Several at once, for outboxes: kept first, begun afterwards; the replies come in the same order."""
+    machines = request.app[FEDERATION]
+    try:
+        by = _By(request, *caller(request))
+        known = by.who.peer or by.who.caps
+        body = await body_of(request, FOR_BATCHES if known else FOR_STRANGERS)
+        found = await asyncio.to_thread(wire.decode_batch, body)
+    except ReportableError as problem:
+        return _answer(_refusal(machines, problem))
+    replies = await asyncio.gather(*(_accepted(machines, by, each) for each in found))
+    body = b"[%b]" % b",".join(map(fitting, replies))
+    return web.Response(body=body, headers=_HEADERS)
+
+
+@routes.get("/envelopes/{id}")
+async def fetch(request: web.Request) -> web.StreamResponse:
+    """The reply to an envelope of the caller's, or an ACK while it is being handled."""
+    machines = request.app[FEDERATION]
+    sender, ident = _own(request), request.match_info["id"]
+    if (turn := machines.parts.receiver.find(sender, ident)) is not None:
+        return _answer(Envelope(ident, turn.envelope.recipient, sender, ACK, {"state": "started"}))
+    reply = await machines.parts.receiver.recorded(sender, ident)
+    if reply is None:
+        raise _unknown()
+    return _answer(reply)
+
+
+@routes.get("/envelopes/{id}/stream")
+async def stream(request: web.Request) -> web.StreamResponse:
+    """A HELP's progress as STREAM envelopes, ending with its DONE or ERROR; `Last-Event-ID` goes on."""
+    who, _ = caller(request)
+    pieces = await request.app[FEDERATION].parts.receiver.pieces(
+        _own(request), request.match_info["id"], last_seen(request)
+    )
+    if pieces is None:
+        raise _unknown()
+    return await in_pieces(request, pieces, who)
+
+
+@routes.get("/agents/{id}/capabilities")
+async def capabilities(request: web.Request) -> web.Response:
+    """The parts of an agent, or of a whole brainstem, that this caller may use (Rulebook §5)."""
+    who, _ = caller(request)
+    if not who.peer and not who.caps:
+        raise _stranger()
+    found = await request.app[FEDERATION].parts.catalogue.capabilities(request.match_info["id"], who)
+    if found is None:
+        raise NotFoundError("There is nothing of that name for you.", do="Ask the owner to share it.")
+    return ok(found)
+
+
+@dataclass(slots=True, frozen=True)
+class _By:
+    """By whom a request is; ``name`` is what a token without a machine of its own is called."""
+
+    request: web.Request
+    who: Caller
+    name: str
+
+    async def armed(self, envelope: Envelope) -> tuple[Envelope, Caller]:
+        """The envelope as whose it is, and what its sender may do by all that it shows."""
+        app = self.request.app
+        known = self.who.peer or self.who.caps
+        limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
+        try:
+            armed = await app[FEDERATION].parts.credentials.armed(envelope, self.who)
+        except ReportableError:
+            if not known:
+                limit.take(self.request.remote or "")
+            raise
+        if not known and not armed.peer and not armed.caps:
+            limit.take(self.request.remote or "")  # what proves itself is never limited by what does not
+        if armed.peer and not self.who.peer:
+            mark_authenticated(self.request)
+        if self.name and not armed.peer:
+            envelope = Envelope(
+                envelope.id,
+                self.name,
+                envelope.recipient,
+                envelope.verb,
+                envelope.data,
+                envelope.extensions,
+            )
+        return envelope, armed
+
+
+async def _accepted(machines: FederationService, by: _By, found: Envelope | MalformedError) -> Envelope:
+    if isinstance(found, MalformedError):
+        return _refusal(machines, found)
+    envelope = found
+    try:
+        envelope, armed = await by.armed(envelope)
+    except ReportableError as problem:
+        return machines.parts.receiver.refuse(envelope, problem)
+    return await machines.parts.receiver.accept(envelope, armed)
+
+
+def _refusal(machines: FederationService, problem: ReportableError) -> Envelope:
+    shaped: Any = problem  # one shape for all of them: status, code, text, do
+    return wire.refusal_of(shaped, sender=machines.node.id)
+
+
+def _own(request: web.Request) -> str:
+    """Returns the sender whose envelopes the caller may fetch: its own. `?from=` names one of its agents."""
+    who, name = caller(request)
+    if name:
+        return name
+    if not who.peer:
+        raise _stranger()
+    asked = request.query.get("from", "")
+    return asked if asked.endswith(f"_{who.peer[:16]}") else f"brainstem_{who.peer[:16]}"
+
+
+def _ended() -> NotPairedError:
+    return NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
+
+
+def _stranger() -> UnauthenticatedError:
+    return UnauthenticatedError("Only paired machines may ask that.", do="rappd peers pair")
+
+
+def _unknown() -> NotFoundError:
+    return NotFoundError("No such envelope of yours.", do="Send it again.")
+
+
+def _answer(reply: Envelope) -> web.Response:
+    return web.Response(body=fitting(reply), status=wire.http_status(reply), headers=_HEADERS)
+
+
+_HEADERS: dict[str, Any] = {"Content-Type": emergence.CONTENT_TYPE}
+
+
+@routes.get("/line")
+async def line(request: web.Request) -> web.StreamResponse:
+    """Paired machines only. It ends when either side ends it, and when the trust ends."""
+    machines = request.app[FEDERATION]
+    who, _ = caller(request)
+    peer = machines.peer_store.get(who.peer)
+    if peer is None:
+        raise NotPairedError("Only paired machines have a line.", do="rappd peers pair")
+    socket = web.WebSocketResponse(
+        protocols=PROTOCOLS,
+        heartbeat=HEARTBEAT,
+        max_msg_size=MAX_FRAME + 1024,
+        compress=False,
+        decode_text=False,
+    )
+    await socket.prepare(request)
+    opened = PeerConnection(socket, machines.requests(peer), name=peer.name, protocol=socket.ws_protocol)
+    machines.parts.carrier.adopt(peer, opened)
+    try:
+        await opened.run()
+    finally:
+        machines.parts.carrier.dropped(peer, opened)
+    return socket
+
+
+BEAT = 15.0
+"""Seconds of silence after which a comment shows that somebody is there."""
+
+
+async def in_pieces(
+    request: web.Request, pieces: AsyncIterator[tuple[int, Envelope]], who: Caller
+) -> web.StreamResponse:
+    """Writes them as they come, while ``who`` is trusted. A caller that disconnects does not stop the work."""
+    async with opened(request) as events:
+        async for told in _with_beats(pieces):
+            if not is_still(request, who):
+                if request.transport is not None:
+                    request.transport.abort()
+                return events.response
+            if told is None:
+                await events.comment()
+            else:
+                await events.send(fitting(told[1]), told[0])
+    return events.response
+
+
+async def _with_beats(
+    pieces: AsyncIterator[tuple[int, Envelope]],
+) -> AsyncIterator[tuple[int, Envelope] | None]:
+    """The pieces, and None after each silence."""
+    while True:
+        coming = asyncio.ensure_future(anext(pieces, None))
+        try:
+            while not (await asyncio.wait({coming}, timeout=BEAT))[0]:
+                yield None
+        finally:
+            coming.cancel()  # of no effect where it came
+        found = coming.result()
+        if found is None:
+            return
+        yield found
