@@ -43,7 +43,7 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
             "text": str(data["user_input"])[:_LONGEST],
         }
         to = found.get(PARTICIPANT) or names.get(record.recipient, "")
-        return {**event, **said, "to": to, **_told(data, "via", "on_behalf_of")}
+        return {**event, **said, "to": to, **_told(data, "via", "on_behalf_of", "workflow")}
     if record.verb == HELP:
         return {
             **event,
@@ -59,8 +59,9 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
         return {**event, "kind": "twin_response", "by": by, "text": text}
     if record.verb == ERROR:
         do = str(data.get("do", ""))
+        stopped = data.get("reason") in ("stopped", "preempted")
         again = do.startswith("Ask again") or data.get("reason") == "stopped"
-        failed = {"text": str(data.get("msg", ""))[:_LONGEST], "do": do, "error": True, "again": again}
+        failed = {"text": str(data.get("msg", ""))[:_LONGEST], "do": do, "error": True, "again": again, "stopped": stopped}  # fmt: skip
         return {**event, "kind": "twin_response", "by": by, **failed}
     return None
 

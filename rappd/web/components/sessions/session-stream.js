@@ -15,6 +15,7 @@ export class SessionStream extends EventTarget {
   current = true;
   connected = false;
   typing = "";
+  underway = null;
   #timer = 0;
   #control = new AbortController();
   #lastSeq = 0;
@@ -43,9 +44,14 @@ export class SessionStream extends EventTarget {
     }
   }
 
-  /** Asks `to`. Raises `Problem`; sent again with the same `id`, it is asked once. */
-  say(text, to, id) {
-    return operations.sessions.say({ id: this.id, text, to, event_id: id });
+  /** Asks `to`. Raises `Problem`; sent again with the same `id`, it is asked once. `via` "mic" interrupts a workflow. */
+  say(text, to, id, via = "") {
+    return operations.sessions.say({ id: this.id, text, to, event_id: id, via });
+  }
+
+  /** Pauses, resumes or aborts the workflow that runs here. */
+  control(action) {
+    return operations.workflows.control({ action, session: this.id });
   }
 
   /** Takes all phones here. */
@@ -90,6 +96,7 @@ export class SessionStream extends EventTarget {
     const cleared = all.findLastIndex(({ kind }) => kind === "clear");
     this.#change({
       connected: true,
+      underway: message.events.findLast(({ workflow }) => workflow)?.workflow ?? this.underway,
       typing: message.events.some(({ by }) => by === this.typing) ? "" : this.typing,
       events: cleared > 0 ? all.slice(cleared) : all,
       closed: this.closed || message.events.some(({ kind }) => kind === "session_end"),

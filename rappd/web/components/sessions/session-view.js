@@ -6,6 +6,7 @@ import { fill, h, icon } from "../../lib/dom.js";
 import { markdown } from "../chat/markdown.js";
 import { eggs } from "../../lib/operations.js";
 import { attemptIn, problemView } from "../ui/problem.js";
+import { cueView, isUnderWay, runBar } from "../workflows/workflow-run.js";
 import { sessionPeople } from "./session-people.js";
 import { SessionStream } from "./session-stream.js";
 import { OWNER, titleOf } from "./sessions-state.js";
@@ -30,6 +31,7 @@ export function sessionView(main, id) {
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
   const scroll = autoscroll(scroller, pill);
   const trouble = h("div", {});
+  const running = runBar((action) => act(() => stream.control(action)));
   const writing = composer(say);
   let first = null;
   let drawn = 0;
@@ -39,8 +41,8 @@ export function sessionView(main, id) {
     return attemptIn(trouble, work);
   }
 
-  async function say(text, to, event = crypto.randomUUID()) {
-    return act(() => stream.say(text, to, event));
+  async function say(text, to, event = crypto.randomUUID(), via = "") {
+    return act(() => stream.say(text, to, event, via));
   }
 
   const add = (event) => {
@@ -68,6 +70,7 @@ export function sessionView(main, id) {
     bring.hidden = stream.current;
     if (drawnPeople !== stream.participants) people.draw((drawnPeople = stream.participants));
     list.classList.toggle("closed", stream.closed);
+    running.draw(stream.closed ? null : stream.underway);
     writing.draw(stream);
   };
 
@@ -98,6 +101,7 @@ export function sessionView(main, id) {
               h("a", { class: "button quiet small", href: "#/chat" }, icon("chevron", "icon back"), `Back to ${daemon.name}`),
             ),
             people.element,
+            running.element,
           ),
         ),
       ),
@@ -128,13 +132,16 @@ async function saveEgg(id) {
 }
 
 function eventView(event, asked, say) {
+  if (event.on_behalf_of) return h("li", { class: "turn" }, cueView(event));
+  if (event.kind === "demo_step" || event.kind === "preempted")
+    return h("li", { class: "turn", hidden: true }); // the question that follows tells as much, or the answer before
   if (event.kind === "operator_input")
     return line(event.by === OWNER && !event.imported ? "you" : event.by, h("p", { class: "written" }, event.text));
   if (event.kind === "twin_response" && event.error)
     return line(
       event.by,
-      problemView({ error: event.text, todo: event.do }, { quiet: true }),
-      event.again && asked && againButton(asked, say),
+      event.stopped ? h("p", { class: "soft" }, event.text) : problemView({ error: event.text, todo: event.do }, { quiet: true }),
+      event.again && asked && !asked.on_behalf_of && againButton(asked, say),
     );
   if (event.kind === "twin_response")
     return line(event.by, h("div", { class: "answer" }, markdown(event.text, { final: true })));
@@ -160,19 +167,28 @@ function composer(say) {
   const to = h("select", { "aria-label": "Whom to ask" });
   const field = h("textarea", { id: "write", rows: 1, "aria-label": "Write to the session", placeholder: "Write…" });
   const main = h("button", { type: "submit", class: "primary" }, "Send");
-  const form = h("form", { class: "composer" }, field, h("div", { class: "composer-buttons" }, to, main));
+  const interrupt = h(
+    "button",
+    { type: "button", class: "secondary", hidden: true, title: "Ask at once; the step under way waits", onclick: () => send("mic") },
+    "Interrupt",
+  );
+  const form = h("form", { class: "composer" }, field, h("div", { class: "composer-buttons" }, to, interrupt, main));
   let unsent = null;
 
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
+  async function send(via) {
     const text = field.value.trim();
+    if (!text) field.focus();
     if (!text || main.disabled) return;
     if (unsent?.text !== text) unsent = { text, id: crypto.randomUUID() };
-    main.disabled = true;
-    const worked = await say(text, to.value, unsent.id);
-    main.disabled = false;
+    main.disabled = interrupt.disabled = true;
+    const worked = await say(text, to.value, unsent.id, via);
+    main.disabled = interrupt.disabled = false;
     if (worked && field.value.trim() === text) field.value = "";
     if (worked) unsent = null;
+  }
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    send("");
   });
   field.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
@@ -184,8 +200,9 @@ function composer(say) {
     element: h("div", { class: "composer-place" }, form, note),
     focus: () => field.focus(),
     put: (text) => (field.value = text),
-    draw({ participants, closed, typing }) {
+    draw({ participants, closed, typing, underway }) {
       form.hidden = closed;
+      interrupt.hidden = !isUnderWay(underway) || underway.status !== "running";
       note.textContent = typing && `${typing} is writing…`;
       const words = participants.map(({ name, presence }) => (presence === "away" ? `${name} (away)` : name));
       if (to.dataset.names !== words.join("\n")) {

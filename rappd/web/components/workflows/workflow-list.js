@@ -3,6 +3,7 @@
 import { fill, h } from "../../lib/dom.js";
 import { Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
+import { go } from "../../lib/router.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import * as operations from "../../lib/operations.js";
 import { openDialog } from "../ui/dialog.js";

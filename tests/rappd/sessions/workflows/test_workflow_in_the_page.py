@@ -1,0 +1,73 @@
+"""Workflows on the computer's page: how far one is, its controls, and the Coordinator's questions folded to a line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from fixtures.axe import axe_core, violations
+from fixtures.chromium import needs_chromium
+from playwright.sync_api import Browser, Page, expect
+
+from tests.rappd.sessions.workflows.conftest import Desk
+from tests.rappd.sessions.workflows.held_model import HeldModel
+
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(300), needs_chromium]
+
+SIZES = [(390, 844), (1280, 800)]
+
+
+def keep_picture(page: Page, name: str) -> None:
+    if folder := os.environ.get("RAPPD_SHOTS"):
+        page.screenshot(path=f"{folder}/{name}.png")
+
+
+@pytest.fixture(params=SIZES, ids=["phone", "wide"])
+def page(request: pytest.FixtureRequest, browser: Browser, desk: Desk) -> Iterator[Page]:
+    """The page of the operator."""
+    width, height = request.param
+    made = browser.new_page(viewport={"width": width, "height": height})
+    made.set_default_timeout(30_000)
+    wrong: list[str] = []
+    made.on("pageerror", lambda error: wrong.append(str(error)))
+    made.goto(desk.post("/operator/key", control=True).json()["url"])
+    expect(made.locator("#write")).to_be_visible()
+    yield made
+    made.close()
+    assert wrong == []
+
+
+def show_session(page: Page, id: str) -> None:
+    page.evaluate("id => { location.hash = `#/chat/session/${id}` }", id)
+
+
+def test_owner_pauses_interrupts_and_stops_a_workflow(page: Page, desk: Desk, model: HeldModel) -> None:
+    model.held |= {"one", "two"}
+    show_session(page, desk.run()["session"])
+    bar = page.get_by_role("group", name="Workflow")
+    expect(bar.get_by_role("status")).to_have_text("Three · step 1 of 3 · Ann")
+    bar.get_by_role("button", name="Pause").click()
+    expect(bar.get_by_role("status")).to_have_text("Three · step 1 of 3 · Ann · paused")
+    expect(page.get_by_role("button", name="Interrupt")).to_be_hidden()
+    model.held.discard("one")
+    model.wait_for("one")
+    bar.get_by_role("button", name="Go on").click()
+    model.let_go()
+    model.held.add("two")
+    expect(bar.get_by_role("status")).to_have_text("Three · step 2 of 3 · Bob")
+    page.get_by_label("Write to the session").fill("what time is it")
+    page.get_by_role("button", name="Interrupt").click()
+    expect(page.get_by_text("answer to what time is it")).to_be_visible()
+    expect(page.get_by_text("Interrupted by the operator; it is asked again.")).to_be_visible()
+    cue = page.locator("details.cue", has_text="Coordinator asks Ann · step 1 of 3")
+    expect(cue.get_by_text("one", exact=True)).to_be_hidden()
+    cue.locator("summary").click()
+    expect(cue.get_by_text("one", exact=True)).to_be_visible()
+    keep_picture(page, f"workflow-{page.viewport_size['width']}")  # type: ignore[index]
+    page.evaluate(axe_core())
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    bar.get_by_role("button", name="Stop").click()
+    expect(bar).to_be_hidden()
+    expect(page.get_by_text("Three was aborted.")).to_be_visible()
