@@ -171,6 +171,7 @@ DO = {
     "peer_failed": "The text is the other machine's; its log says more.",
     "peer_refused": "Its owner can allow it: `rappd peers scopes` there.",
     "plan_changed": "Look at the new plan, then say yes to that.",
+    "protocol_off": "Switch it on: `rappd config set programs.openai on`, or the one it names.",
     "port_taken": "Stop the program it names, or choose another port: `PORT=7171 rappd start`",
     "quarantined": "Fix the class as the text says and save; it reloads by itself.",
     "rappd": "The text says what to do.",

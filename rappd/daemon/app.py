@@ -42,6 +42,7 @@ from rappd.features.host_operations import HostOperations
 from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.features.peers.operations import PeerOperations
+from rappd.features.programs.record import ProgramRecord
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.schedule import SnapshotSchedule
@@ -135,6 +136,7 @@ class Daemon:
         self.activity = ActivityFeed(self.dispatcher)
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
         self.notices = Notices(NoticeTable(store), (self.activity.noticed, self.notify_command.tell))
+        self.programs = ProgramRecord()
         self.timers = Timers(TimerTable(store), ended=self._timer_ended)
         self.operators = OperatorSessions(home.secret(OPERATOR_KEY) if self.serves else os.urandom(32))
         self.request_signatures = RequestSignatures()

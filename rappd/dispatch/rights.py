@@ -14,6 +14,8 @@ import msgspec
 from envelopes.envelope import Envelope
 from envelopes.identity.capabilities import covers
 
+PROGRAM = "program"
+"""The listener of callers that are foreign programs with a token, or machines that speak a foreign protocol."""
 Spend = Callable[[Envelope], Awaitable[None]]
 
 

@@ -46,5 +46,5 @@ class FederationListener:
         if self._sockets:
             from rappd.listeners.federation.app import serve
 
-            self._runner = await serve(machines, self._sockets)
+            self._runner = await serve(self._daemon, self._sockets)
             log.info("the listener for other machines is open on port %d", machines.port)

@@ -20,7 +20,7 @@ from envelopes.envelope import DONE, ERROR, HELP, PICTURES, SLUSH, Envelope, age
 from envelopes.events import Notice
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
-from rappd.dispatch.rights import OWNER, Caller
+from rappd.dispatch.rights import OWNER, PROGRAM, Caller
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import AgentFailedError, AgentInterruptedError, RefusedError, UsageProblemError
 from rappd.tenants.tenant_context import TenantContext
@@ -43,7 +43,8 @@ class TenantRequestHandler:
 
     async def perform(self, context: RequestContext) -> dict[str, Any]:
         """The DONE's data. Raises ``ReportableError``."""
-        if "agent" in context.envelope.data and context.caller.caps is not None:
+        data = context.envelope.data
+        if "agent" in data and (context.caller.caps is not None or "program" in data):
             return await self._one_agent(context)
         return await self._turn(context)
 
@@ -64,7 +65,7 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'
             )
-        if remote and PICTURES in context.envelope.extensions:
+        if remote and caller.listener != PROGRAM and PICTURES in context.envelope.extensions:
             raise UsageProblemError(
                 "Pictures of other machines are not taken.", do="Show them in this machine's own page."
             )

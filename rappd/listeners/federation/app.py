@@ -18,9 +18,12 @@ from envelopes.errors import ReportableError
 from neighborhoods.auth.tls import pin_of
 from neighborhoods.discovery.local_networks import LocalNetworks
 from neighborhoods.snapshot.shared_home import SharedHome
+from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
-from rappd.federation.service import FederationService
+from rappd.errors import RefusedError
+from rappd.listeners import ollama
 from rappd.listeners.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
+from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import plain, problem
 from rappd.listeners.federation import envelopes, pairing
 from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
@@ -59,19 +62,20 @@ class FederationRunner(web.AppRunner):
         await super().cleanup()
 
 
-async def serve(machines: FederationService, listeners: Sequence[socket.socket]) -> web.AppRunner:
+async def serve(daemon: Daemon, listeners: Sequence[socket.socket]) -> web.AppRunner:
     """Serves at sockets that listen already."""
-    app = build(machines)
+    app = build(daemon)
     runner = FederationRunner(app, app[ENTRANCE])
     await runner.setup()
     runner.open(listeners)
     return runner
 
 
-def build(machines: FederationService) -> web.Application:
-    """Every route of the listener."""
+def build(daemon: Daemon) -> web.Application:
+    """Every route of the listener, those of foreign programs among them."""
+    machines = daemon.federation
     app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
-    app[FEDERATION] = machines
+    app[DAEMON], app[FEDERATION] = daemon, machines
     app[ENTRANCE] = ConnectionAdmission(
         machines.parts.trust.context,
         lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None,
@@ -88,7 +92,7 @@ def build(machines: FederationService) -> web.Application:
         conversations=partial(RecordedConversations, home.database),
     )
     app.on_shutdown.append(_hang_up)
-    for module in (envelopes, pairing):
+    for module in (envelopes, pairing, ollama):
         app.add_routes(module.routes)
     app.add_routes(routes_of(machines.eggs, shared))
     return app
@@ -112,6 +116,8 @@ async def _hang_up(app: web.Application) -> None:
 async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Turns every error into the one JSON shape. Who calls is found out by the routes."""
     try:
+        if request.method == "OPTIONS" and "Origin" in request.headers:
+            raise RefusedError("Pages of other sites may not use this listener.", do="rappd open")
         return await handler(request)
     except ReportableError as found:
         return problem(found)

@@ -1,0 +1,1 @@
+"""Foreign programs: who connected, what they may use, what they asked."""

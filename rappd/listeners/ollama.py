@@ -1,0 +1,118 @@
+"""Ollama's API below ``/ollama``: the brainstem and the twins as its models. What Home Assistant and its kind speak."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+from aiohttp import web
+
+from envelopes.codecs import ollama
+from envelopes.codecs.ollama import OllamaRequest
+from envelopes.errors import ReportableError
+from rappd.dispatch.turns import Turn
+from rappd.listeners.bodies import ok
+from rappd.listeners.programs import (
+    Program,
+    begin,
+    cancel_when_gone,
+    json_body,
+    refused,
+    reply_of,
+    spoken,
+    target_of,
+    targets,
+)
+
+routes = web.RouteTableDef()
+
+PROTOCOL = "ollama"
+
+
+def _problem(found: ReportableError) -> web.Response:
+    return ok(_error(found), found.status)
+
+
+def _error(found: ReportableError) -> dict[str, Any]:
+    return {"error": refused(found), "code": found.code}
+
+
+@routes.get("/ollama")
+@spoken(PROTOCOL, _problem)
+async def here(request: web.Request, program: Program) -> web.Response:
+    """Says that somebody is here, as Ollama does at its root."""
+    return web.Response(text="Ollama is running")
+
+
+@routes.get("/ollama/api/version")
+@spoken(PROTOCOL, _problem)
+async def version(request: web.Request, program: Program) -> web.Response:
+    """The version of Ollama whose API this is."""
+    return ok({"version": ollama.API_VERSION})
+
+
+@routes.get("/ollama/api/tags")
+@spoken(PROTOCOL, _problem)
+async def tags(request: web.Request, program: Program) -> web.Response:
+    """The brainstem and the twins that the program may use, as models."""
+    found = [(one.id, one.description) for one in await targets(program)]
+    return ok(ollama.tags(found, _at(program.daemon.started_at)))
+
+
+@routes.post("/ollama/api/chat")
+@spoken(PROTOCOL, _problem)
+async def chat(request: web.Request, program: Program) -> web.StreamResponse:
+    """A turn: messages in, the answer out, in pieces unless `stream` is false."""
+    return await _answer(request, program, ollama.decode_chat, chat=True)
+
+
+async def _answer(
+    request: web.Request, program: Program, decode: Callable[[dict[str, Any]], OllamaRequest], *, chat: bool
+) -> web.StreamResponse:
+    found = decode(await json_body(request))
+    target = await target_of(program, found.model)
+    if found.asked is None:  # loading a model, or putting it away: nothing to do for it
+        return ok(ollama.last(found.model, _at(), chat=chat, reason="load"))
+    turn = await begin(program, target, found.asked)
+    cancel_when_gone(request, turn)
+    began = time.monotonic_ns()
+    if not found.stream:
+        data = await reply_of(turn)
+        text, took = str(data.get("response", "")), time.monotonic_ns() - began
+        return ok(ollama.last(found.model, _at(), chat=chat, text=text, usage=data, nanoseconds=took))
+    response = web.StreamResponse(headers={"Content-Type": ollama.MEDIA_TYPE})
+    await response.prepare(request)
+    with contextlib.suppress(ConnectionError):
+        async for line in _lines(turn, found.model, chat=chat, began=began):
+            await response.write(ollama.line(line))
+        await response.write_eof()
+    return response
+
+
+async def _lines(turn: Turn, model: str, *, chat: bool, began: int) -> Any:
+    told = ""
+    async for _, event in turn.events():
+        said = orjson.loads(event)
+        if said["type"] == "delta":
+            told += said["text"]
+            yield ollama.piece(model, _at(), said["text"], chat=chat)
+        elif said["type"] == "thought":
+            yield ollama.piece(model, _at(), said["text"], chat=chat, thought=True)
+    try:
+        data = await reply_of(turn)
+    except ReportableError as found:
+        yield _error(found)
+        return
+    text = str(data.get("response", ""))
+    if text.startswith(told) and (rest := text[len(told) :]):
+        yield ollama.piece(model, _at(), rest, chat=chat)
+    yield ollama.last(model, _at(), chat=chat, usage=data, nanoseconds=time.monotonic_ns() - began)
+
+
+def _at(seconds: float | None = None) -> str:
+    moment = datetime.now(UTC) if seconds is None else datetime.fromtimestamp(seconds, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
