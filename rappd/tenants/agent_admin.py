@@ -78,15 +78,16 @@ class AgentAdmin:
             await self._tenant.refresh()
         return {"status": "ok", "message": f"{filename} is out of service.", "undo": token}
 
-    async def refuse(self, name: str) -> dict[str, Any]:
+    async def refuse(self, name: str, digest: str = "") -> dict[str, Any]:
         """Takes a quarantined file out of its place; the answer's ``undo`` brings it back, quarantined as before.
 
-        ``name`` as in ``approve``. Raises ``NotFoundError`` for what is not quarantined.
+        ``name`` and ``digest`` as in ``approve``. Raises ``NotFoundError`` for what is not quarantined.
         """
         async with self._lock:
             waiting = await in_file_pool(self._waiting, name)
             if waiting is None:
-                raise NotFoundError(f'"{name[:80]}" does not wait for approval.', do="rappd agents approve")
+                raise _waits_not(name)
+            _check_read(waiting.path, waiting.sha256, digest)
             token = await in_file_pool(self._refused.put_aside, waiting.path)
             await self._moved(waiting.path)
         filename = waiting.path.removeprefix("agents/")
@@ -110,13 +111,20 @@ class AgentAdmin:
             await self._tenant.refresh()
         return self._report(filename)
 
-    async def approve(self, name: str, digest: str = "") -> dict[str, Any]:
+    async def approve(self, name: str, digest: str = "", *, waiting_only: bool = False) -> dict[str, Any]:
         """Lets exactly the present bytes of a file run, if it was quarantined; else change structure.
 
         ``name`` is an agent's, an agent file's, or a path in the workspace (``services/x_service.py``). ``digest``
-        is the SHA-256 of what was read: other bytes are refused with ``ConflictError``.
+        is the SHA-256 of what was read: other bytes are refused with ``ConflictError``. With ``waiting_only``
+        ``NotFoundError`` for what is not quarantined: of two answers to one matter the first counts.
         """
+        async with self._lock:
+            return await self._approve(name, digest, waiting_only)
+
+    async def _approve(self, name: str, digest: str, waiting_only: bool) -> dict[str, Any]:
         waiting = await in_file_pool(self._waiting, name)
+        if waiting is None and waiting_only:
+            raise _waits_not(name)
         if waiting is not None:
             _check_read(waiting.path, waiting.sha256, digest)
             filename = waiting.path.removeprefix("agents/")
@@ -242,6 +250,10 @@ class AgentAdmin:
             "try": example,
             "message": ready_text(agents, example),
         }
+
+
+def _waits_not(name: str) -> NotFoundError:
+    return NotFoundError(f'"{name[:80]}" does not wait for approval.', do="rappd agents approve")
 
 
 def _check_read(file: str, present: str, read: str) -> None:

@@ -18,7 +18,7 @@ from rappd.sessions.sessions import Asking, Session, Sessions
 from rappd.sessions.speakers import caller_of
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
-from rappd.tether.devices import Device, by_secret_alone, may_talk
+from rappd.tether.devices import Device, by_secret_alone, may_talk, over_plain_http
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
 from rappd.tether.rtc_client import Channel
@@ -66,6 +66,14 @@ class ConnectionOwner(Protocol):
         """Removes one of the news for it, or tells it why not."""
         ...
 
+    def look(self, connection: PhoneConnection, key: str) -> None:
+        """Shows it a matter that waits for the owner, or tells it why not."""
+        ...
+
+    def answer(self, connection: PhoneConnection, answer: phone_side.Answer) -> None:
+        """Answers such a matter for it, or tells it why not."""
+        ...
+
     def workflows_for(self, device: Device) -> dict[str, Any]:
         """The frame that tells a phone which workflows it may run."""
         ...
@@ -88,7 +96,11 @@ class PhoneConnection:
         owner: ConnectionOwner,
         address: str,
         resumes: Device | None,
+        *,
+        over_tls: bool = False,
     ) -> None:
+        """``over_tls``: its page and its offer came over https."""
+        self.over_tls = over_tls
         self.device: Device | None = None
         self.guest_print = b""
         self.session: Session | None = None
@@ -118,10 +130,15 @@ class PhoneConnection:
 
     @property
     def speaker(self) -> Device | None:
-        """The device with the rights that it has over this connection: fewer where DTLS proved no certificate."""
-        if self.device is None or self.guest_print:
-            return self.device
-        return by_secret_alone(self.device)
+        """The device with the rights that it has over this connection.
+
+        They are fewer where DTLS proved no certificate, and where the page's script came over plain http.
+        """
+        if self.device is None:
+            return None
+        if not self.guest_print:
+            return by_secret_alone(self.device)
+        return self.device if self.over_tls else over_plain_http(self.device)
 
     def on_open(self, verified: bytes) -> None:
         """The channel is open: the handshake must be through soon, unless a person is asked.
@@ -170,9 +187,14 @@ class PhoneConnection:
 
     def withholds(self, right: Right, event_id: str = "") -> bool:
         """True for a right of the device that this connection does not give it; the phone is told so."""
-        if self.device is None or self.speaker is self.device or not right.admits(caller_of(self.device)):
+        speaker = self.speaker
+        if self.device is None or speaker is None or not right.admits(caller_of(self.device)):
+            return False
+        if right.admits(caller_of(speaker)):
             return False
         text = "This phone may do that over its private line, not over a WebSocket."
+        if self.guest_print:
+            text = "Only on the computer: this page came over plain http, where it could have been changed on the way."
         self.show({"type": "refused", "event_id": event_id, "error": text})
         return True
 
@@ -267,6 +289,10 @@ class PhoneConnection:
                 self._owner.send_egg_token(self)
             elif isinstance(action, phone_side.Dismiss):
                 self._owner.dismiss(self, action.key)
+            elif isinstance(action, phone_side.Look):
+                self._owner.look(self, action.key)
+            elif isinstance(action, phone_side.Answer):
+                self._owner.answer(self, action)
             elif isinstance(action, phone_side.More):
                 if self.behind:
                     self._spawn(self._sessions.more(self.session, self))

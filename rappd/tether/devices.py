@@ -13,7 +13,7 @@ import msgspec
 from agents.storage.atomic_write import write_atomically
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from rappd.dispatch.rights import DEVICE
-from rappd.errors import AmbiguousError, StoreError, UsageProblemError
+from rappd.errors import AmbiguousError, RefusedError, StoreError, UsageProblemError
 from rappd.sessions.speakers import OWNER, SCOPES, WORKFLOWS
 from rappd.store.connections import in_words
 from rappd.tether import proofs
@@ -21,7 +21,7 @@ from rappd.tether.errors import NoSuchDeviceError
 
 log = logging.getLogger(__name__)
 
-EGGS, NOTICES = DEVICE("EGG"), DEVICE("NOTICES")
+EGGS, NOTICES, APPROVE = DEVICE("EGG"), DEVICE("NOTICES"), DEVICE("APPROVE")
 IDLE_DAYS = 90
 _SEEN_EVERY = 60.0
 _ADDRESSES = 32
@@ -41,6 +41,10 @@ class Device(msgspec.Struct, kw_only=True):
     workflows: bool = False
     eggs: bool = False
     notices: bool = False
+    approve: bool = False
+    """It may answer what waits for the owner's yes, over https."""
+    tls: bool = False
+    """It was paired over https: nobody could change its page's script on the way."""
     version: int = 0
     """Another one after each pairing and each change of rights: older tokens count no longer."""
     user: str = ""
@@ -59,7 +63,12 @@ class Device(msgspec.Struct, kw_only=True):
     @property
     def caps(self) -> tuple[str, ...]:
         """Capability texts of what it may do."""
-        rights = ((WORKFLOWS, self.workflows), (EGGS, self.eggs), (NOTICES, self.notices))
+        rights = (
+            (WORKFLOWS, self.workflows),
+            (EGGS, self.eggs),
+            (NOTICES, self.notices),
+            (APPROVE, self.approve),
+        )
         return SCOPES[self.scope] + tuple(right.scope for right, given in rights if given)
 
     @property
@@ -71,14 +80,20 @@ class Device(msgspec.Struct, kw_only=True):
         """As lists show it, without its secret."""
         return {
             "id": self.id, "name": self.name, "scope": self.scope, "workflows": self.workflows,
-            "eggs": self.eggs, "notices": self.notices, "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
+            "eggs": self.eggs, "notices": self.notices, "approve": self.approve,
+            "tls": self.tls, "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
             "seen_from": self.seen_from, "session": self.session,
         }  # fmt: skip
 
 
 def by_secret_alone(device: Device) -> Device:
     """The device as it counts over a WebSocket, where its secret alone speaks for it: no workflows, eggs or approvals."""
-    return msgspec.structs.replace(device, workflows=False, eggs=False, notices=False)
+    return msgspec.structs.replace(device, workflows=False, eggs=False, notices=False, approve=False)
+
+
+def over_plain_http(device: Device) -> Device:
+    """The device as it counts where its page came over plain http, and may have been changed on the way: no approvals."""
+    return msgspec.structs.replace(device, approve=False)
 
 
 def may_talk(device: Device) -> bool:
@@ -128,8 +143,12 @@ class DeviceRegistry:
             raise AmbiguousError(f'"{name[:40]}" fits several devices.', do="Give the start of its id.")
         return found[0]
 
-    def add(self, guest_print: bytes, name: str, *, scope: str, user: str, seen_from: str) -> Device:
+    def add(
+        self, guest_print: bytes, name: str, *, scope: str, user: str, seen_from: str, tls: bool = False
+    ) -> Device:
         """Registers a device under a name that no other has. ``guest_print`` is empty without a certificate.
+
+        ``tls``: it pairs over https.
 
         Raises ``StoreError``: then it is not registered.
         """
@@ -141,7 +160,8 @@ class DeviceRegistry:
         device = Device(
             id=guest_print.hex() or secrets.token_hex(32), name=free,
             secret=proofs.b64(secrets.token_bytes(proofs.SECRET_BYTES)), scope=scope, user=user,
-            certificate=bool(guest_print), version=secrets.randbits(48), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
+            certificate=bool(guest_print), tls=tls,
+            version=secrets.randbits(48), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
             sockets_from=[] if guest_print else [seen_from],
         )  # fmt: skip
         before = self._devices.get(device.id)
@@ -201,6 +221,16 @@ class DeviceRegistry:
             device, scope=checked_scope(scope), workflows=workflows, eggs=eggs, notices=notices,
             version=device.version + 1, user=device.user if user is None else user,
         )  # fmt: skip
+
+    def let_approve(self, device: Device, approve: bool) -> None:
+        """Lets it answer what waits, which it sees then, or no longer. Raises ``RefusedError``, ``StoreError``."""
+        if approve and not device.tls:
+            raise RefusedError(
+                f"{device.name} was not paired over https: its page could have been changed on the way.",
+                do="rappd config set tether.tls on, restart rappd, remove the phone and pair it anew.",
+            )
+        notices = device.notices or approve
+        self._change(device, approve=approve, notices=notices, version=device.version + 1)
 
     def remove(self, device: Device) -> None:
         """Trusts it no more, from this moment. Raises ``StoreError`` where that holds only until the next start.

@@ -38,7 +38,7 @@ from rappd.tether.pairing import Pairing
 from rappd.tether.phone_eggs import PhoneEggs
 from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.rtc_client import Channel, RtcClient
-from rappd.tether.session import RunWorkflow
+from rappd.tether.session import Answer, RunWorkflow
 from rappd.tether.transport_parameters import reachable
 
 log = logging.getLogger(__name__)
@@ -232,6 +232,14 @@ class Phones:
         """See ``ConnectionOwner``."""
         self.waiting.dismiss(connection, key)
 
+    def look(self, connection: PhoneConnection, key: str) -> None:
+        """See ``ConnectionOwner``."""
+        self.waiting.look(connection, key)
+
+    def answer(self, connection: PhoneConnection, answer: Answer) -> None:
+        """See ``ConnectionOwner``."""
+        self.waiting.answer(connection, answer)
+
     async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
         """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
         offered = await self.eggs.offer(device, path)
@@ -278,6 +286,7 @@ class Phones:
             scope=window.scope,
             user=window.user,
             seen_from=connection.address,
+            tls=connection.over_tls,
         )
         self._pairing.paired(device.shown())
         log.warning(
@@ -332,6 +341,8 @@ class Phones:
             registered=asked.device.fingerprint if asked.device is not None and guest_print else b"",
         )
         self._make_room()
-        connection = PhoneConnection(channel, handshake, self, client, asked.device)
+        connection = PhoneConnection(
+            channel, handshake, self, client, asked.device, over_tls=asked.host.tls is not None
+        )
         self.connections.add(connection)
         return connection

@@ -223,6 +223,12 @@ class TetherService:
         if self._open is not None:
             self._open.phones.allow(device)
 
+    def let_approve(self, device: Device, approve: bool) -> None:
+        """Lets a device answer what waits for the owner, or no longer, at once. Raises ``RefusedError``."""
+        self.devices.let_approve(device, approve)
+        if self._open is not None:
+            self._open.phones.allow(device)
+
     def workflows_changed(self) -> None:
         """Shows connected phones the workflows that they may start now."""
         if self._open is not None:

@@ -44,6 +44,22 @@ class Dismiss:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """Show the whole of a matter that waits for the owner's answer."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer a matter, as it was shown with this hash, with yes or no."""
+
+    key: str
+    sha256: str
+    yes: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Typing:
     """Show the others that it writes."""
 
@@ -72,7 +88,7 @@ class Hang:
     reason: str
 
 
-Action = Sync | Say | RunWorkflow | EggToken | Dismiss | Typing | More | Clear | Reply | Hang
+Action = Sync | Say | RunWorkflow | EggToken | Dismiss | Look | Answer | Typing | More | Clear | Reply | Hang
 
 
 class PhoneSession:
@@ -118,6 +134,8 @@ class PhoneSession:
         if kind == "dismiss":
             key = frame.get("key")
             return [Dismiss(key[:100])] if isinstance(key, str) else [Hang("malformed key")]
+        if kind in ("look", "answer"):
+            return self._on_matter(frame)
         if kind == "workflow":
             return self._on_workflow(frame)
         return [Hang("unknown kind")]
@@ -148,6 +166,16 @@ class PhoneSession:
             return [Reply({"type": "refused", "event_id": event_id, "error": refused})]
         via = "mic" if frame.get("via") == "mic" else ""
         return [Say(str(event_id).lower(), text, to[:80], via)]
+
+    def _on_matter(self, frame: dict[str, Any]) -> list[Action]:
+        key, sha256, yes = frame.get("key"), frame.get("sha256"), frame.get("yes")
+        if not isinstance(key, str):
+            return [Hang("malformed key")]
+        if frame["type"] == "look":
+            return [Look(key[:500])]
+        if not (isinstance(sha256, str) and isinstance(yes, bool)):
+            return [Hang("malformed answer")]
+        return [Answer(key[:500], sha256[:64], yes)]
 
     def _on_workflow(self, frame: dict[str, Any]) -> list[Action]:
         action, name = frame.get("action"), frame.get("name", "")

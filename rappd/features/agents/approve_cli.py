@@ -54,7 +54,11 @@ def approve(names: tuple[str, ...], twin: str, printer: Printer) -> None:
     approving = _approving(home, whose, names)
     done = [
         HomeClient(home).do(
-            "agents.approve", twin=whose.key, filename=path, sha256=held.sha256 if held else ""
+            "agents.approve",
+            twin=whose.key,
+            filename=path,
+            sha256=held.sha256 if held else "",
+            waits=held is not None,
         )
         for path, held in approving
     ]

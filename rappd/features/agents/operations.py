@@ -122,9 +122,14 @@ class AgentOperations:
         return await tenant.admin.undo(undo)
 
     @operation("agents.approve", "POST", "/agents/approve", right=OWNER, of_tenant=True)
-    async def approve(self, tenant: Tenant, filename: Text, sha256: str = "") -> dict[str, Any]:
-        """Lets the present bytes of a quarantined file run; of any other, change structure. With the `sha256` that was read, no others."""
-        done = await tenant.admin.approve(filename, sha256)
+    async def approve(
+        self, tenant: Tenant, filename: Text, sha256: str = "", waits: bool = False
+    ) -> dict[str, Any]:
+        """Lets the present bytes of a quarantined file run; of any other, change structure. With the `sha256` that was read, no others.
+
+        With `waits` only what is quarantined still.
+        """
+        done = await tenant.admin.approve(filename, sha256, waiting_only=waits)
         self._approved()
         return done
 

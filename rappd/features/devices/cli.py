@@ -70,6 +70,9 @@ def rename(device: str, name: str, printer: Printer) -> None:
 @click.option(
     "--notices/--no-notices", default=None, help="It sees what waits for you, and may dismiss news."
 )
+@click.option(
+    "--approve/--no-approve", default=None, help="It may answer what waits for you, if it joined over https."
+)
 @click.option("--user", metavar="GUID", help="Whose memory counts when it talks; `shared` for everybody's.")
 @JSON
 def scopes(
@@ -78,12 +81,14 @@ def scopes(
     workflows: bool | None,
     eggs: bool | None,
     notices: bool | None,
+    approve: bool | None,
     user: str | None,
     printer: Printer,
 ) -> None:
     """Show or change what a phone may do."""
     daemon = ControlClient(Home.here())
     asked: Row = {"scope": scope, "workflows": workflows, "eggs": eggs, "notices": notices, "user": user}
+    asked["approve"] = approve
     body = {key: value for key, value in asked.items() if value is not None}
     if user == "shared":
         body["user"] = ""
@@ -120,7 +125,7 @@ def _way(row: Row) -> str:
 
 def _may(row: Row) -> str:
     words = ["talk, listen" if row["scope"] == "talk" else "listen"]
-    return ", ".join([*words, *(name for name in ("workflows", "eggs", "notices") if row[name])])
+    return ", ".join([*words, *(name for name in ("workflows", "eggs", "notices", "approve") if row[name])])
 
 
 _DEVICES = Table(

@@ -63,14 +63,18 @@ class DeviceOperations:
         eggs: bool | None = None,
         notices: bool | None = None,
         user: str | None = None,
+        approve: bool | None = None,
     ) -> dict[str, Any]:
-        """Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices` or `user`; what is left out stays."""
+        """Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices`, `approve` or `user`; what is left out stays."""
         found = self._tether.devices.find(device)
         rights = {"workflows": workflows, "eggs": eggs, "notices": notices}
-        if not (name or scope) and user is None and all(one is None for one in rights.values()):
+        if not (name or scope) and user is None and all(one is None for one in (*rights.values(), approve)):
             raise UsageProblemError(
-                "There is nothing to change.", do="Send name, scope, workflows, eggs, notices or user."
+                "There is nothing to change.",
+                do="Send name, scope, workflows, eggs, notices, approve or user.",
             )
+        if approve is not None:
+            self._tether.let_approve(found, approve)
         if name:
             self._tether.devices.rename(found, name)
         kept = {right: getattr(found, right) if one is None else one for right, one in rights.items()}

@@ -26,6 +26,8 @@ export class Session {
     this.underway = null;
     this.eggs = { may: false, offers: [] };
     this.waiting = { may: false, rows: [], more: 0 };
+    this.matter = null; // what was asked for to be read
+    this.answered = null; // what came of the last answer to one
     this.tokens = [];
     this.mayTalk = true;
     this.typing = "";
@@ -89,6 +91,17 @@ export class Session {
     this.frames?.send({ type: "dismiss", key });
   }
 
+  /** Asks for the whole of what waits. */
+  look(key) {
+    this.change({ notice: "", answered: null });
+    this.frames?.send({ type: "look", key });
+  }
+
+  /** Says yes or no to exactly what was shown. */
+  answer({ key, sha256 }, yes) {
+    this.frames?.send({ type: "answer", key, sha256, yes });
+  }
+
   /** A token for one request for an egg. Rejects with the reason where there is none. */
   eggToken() {
     return new Promise((resolve, reject) => {
@@ -146,6 +159,8 @@ export class Session {
     else if (message.type === "participants") this.change({ participants: message.participants });
     else if (message.type === "eggs") this.change({ eggs: message });
     else if (message.type === "waiting") this.change({ waiting: message });
+    else if (message.type === "matter") this.change({ matter: message });
+    else if (message.type === "answered") this.change({ answered: message });
     else if (message.type === "egg_token") this.tokens.shift()?.resolve(message.token);
     else if (message.type === "typing") this.othersType(message.by);
     else if (message.type === "replaced") {

@@ -1,4 +1,5 @@
-// What waits for the owner, for phones that may see it: news are dismissed here, the rest is answered on the computer.
+// What waits for the owner, for phones that may see it: news are dismissed here, code is read and answered where that is
+// allowed, and the rest is answered on the computer.
 
 import { element } from "./element.js";
 
@@ -7,10 +8,12 @@ export function waiting(session, machine) {
   const title = element("summary", {});
   const rows = element("ul", {});
   const more = element("p", { className: "hint" });
+  const reading = matterDialog(session);
   const list = element("details", { className: "workflows owners", hidden: true }, title, rows, more);
   let drawn = "";
   const update = () => {
     const now = session.waiting;
+    reading.update();
     list.hidden = !now.may || now.rows.length === 0;
     const next = JSON.stringify(now.rows);
     if (next === drawn) return;
@@ -19,18 +22,67 @@ export function waiting(session, machine) {
     title.textContent = `Waiting for you: ${count}`;
     more.textContent = now.more ? `and ${now.more} more on ${machine}` : "";
     const held = rows.contains(document.activeElement);
-    rows.replaceChildren(...now.rows.map((one) => row(one, session, machine)));
+    rows.replaceChildren(...now.rows.map((one) => row(one, session)));
     if (held) (rows.querySelector("button") ?? title).focus();
   };
   return { list, update };
 }
 
-function row({ key, what, news }, session, machine) {
+function row({ key, what, news, sha256 }, session) {
   const words = element("span", {}, what);
-  if (!news) return element("li", {}, words, element("span", { className: "hint" }, `Answer it on ${machine}.`));
-  return element("li", {}, words, element("button", {
-    type: "button",
-    ariaLabel: `Dismiss: ${what}`,
-    onclick: () => session.dismiss(key),
-  }, "Dismiss"));
+  const button = (text, onclick) => element("button", { type: "button", ariaLabel: `${text}: ${what}`, onclick }, text);
+  if (news) return element("li", {}, words, button("Dismiss", () => session.dismiss(key)));
+  if (sha256) return element("li", {}, words, button("Read and answer", () => session.look(key)));
+  return element("li", {}, words, element("span", { className: "hint" }, "Only on the computer."));
+}
+
+/** What is asked, whole, with the hash that an answer is bound to; it opens when the computer sends it. */
+function matterDialog(session) {
+  const heading = element("h2", { id: "matter", tabIndex: -1 });
+  const why = element("p", {});
+  const text = element("pre", { tabIndex: 0, ariaLabel: "The whole text" });
+  const hash = element("p", { className: "hint hash" });
+  const came = element("p", { className: "notice", role: "status" });
+  const yes = element("button", { type: "button", onclick: () => answer(true) }, "Approve"); // of equal weight
+  const no = element("button", { type: "button", onclick: () => answer(false) }, "Refuse");
+  const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
+  const dialog = element("dialog", { className: "matter" }, heading, why, text, hash, came, element("div", { className: "buttons" }, no, yes), close);
+  dialog.setAttribute("aria-labelledby", "matter");
+  document.querySelector("dialog.matter")?.remove(); // of a conversation that was shown before
+  document.body.append(dialog); // outside the list, which goes when nothing waits any more
+  let shown = null;
+  let told = null;
+
+  const answer = (given) => {
+    yes.disabled = no.disabled = true;
+    came.textContent = "";
+    session.answer(shown, given);
+  };
+  const update = () => {
+    if (session.matter !== shown && session.matter) {
+      shown = session.matter;
+      heading.textContent = shown.what;
+      why.textContent = shown.why;
+      text.textContent = shown.text;
+      hash.textContent = `Your answer counts for exactly these bytes, SHA-256 ${shown.sha256}.`;
+      yes.disabled = no.disabled = yes.hidden = no.hidden = false;
+      if (!dialog.open) {
+        came.textContent = "";
+        dialog.showModal();
+        heading.focus();
+      }
+    }
+    if (session.answered && session.answered !== told) {
+      told = session.answered;
+      if (!dialog.open) {
+        session.notice = told.text;
+        return;
+      }
+      came.textContent = told.text;
+      if (told.key !== shown?.key) return;
+      yes.hidden = no.hidden = true; // what changed is sent anew, and asked anew
+      close.focus();
+    }
+  };
+  return { update };
 }

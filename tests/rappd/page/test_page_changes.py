@@ -162,7 +162,9 @@ async def test_quarantined_code_is_read_before_it_is_approved(site: Any) -> None
         await page.get_by_role("button", name="Approve", exact=True).click()
         await expect(page.locator("dialog")).to_have_count(0)
         await expect(card.locator("text=Try")).to_be_visible()
-    assert [body for _, body in site.daemon.requests("/agents/approve")] == [{"filename": "mail_agent.py"}]
+    assert [body for _, body in site.daemon.requests("/agents/approve")] == [
+        {"filename": "mail_agent.py", "waits": True}
+    ]
 
 
 async def test_the_link_makes_an_operator_and_leaves_the_address_bar(site: Any) -> None:

@@ -252,7 +252,7 @@ async def test_plan_with_env_shows_names_and_approves_file(site: Any) -> None:
         await expect(page.locator("dialog .listing")).to_contain_text("WEATHER=sunny")
         await page.get_by_role("button", name="Approve", exact=True).click()
         await expect(page.locator("dialog")).to_have_count(0)
-    assert bodies(site, "/agents/approve") == [{"filename": ".env"}]
+    assert bodies(site, "/agents/approve") == [{"filename": ".env", "waits": True}]
 
 
 async def test_changed_plan_is_shown_again_before_hatching(site: Any) -> None:
@@ -557,7 +557,7 @@ async def test_agents_that_came_in_an_egg_are_read_on_the_twins_page(site: Any) 
         await expect(page.locator("dialog")).to_have_count(0)
         async with page.expect_response("**/twins/rose-7e18/agents/import"):
             await drop(page, "weather_agent.py")
-    assert bodies(site, "/twins/rose-7e18/agents/approve") == [{"filename": "rain_agent.py"}]
+    assert bodies(site, "/twins/rose-7e18/agents/approve") == [{"filename": "rain_agent.py", "waits": True}]
 
 
 async def test_a_buddy_is_fed_and_answers(site: Any) -> None:

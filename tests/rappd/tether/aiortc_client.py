@@ -60,7 +60,7 @@ class AiortcClient(PhoneClient):
         self._channel.on("close", lambda: self._frames.put_nowait(None))
         await self._peer.setLocalDescription(await self._peer.createOffer())
         own = self._offered(own_parameters(self._peer, "actpass"))
-        address = f"http://{self._address}/tether/v2/offer"
+        address = f"{self._scheme}://{self._address}/tether/v2/offer"
         asked_by = {**asked, "transport": msgspec.to_builtins(own)}
         async with self._http.post(address, json=asked_by) as response:
             opened = await response.json()

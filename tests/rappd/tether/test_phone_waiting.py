@@ -134,7 +134,7 @@ def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..
         page.get_by_role("button", name="Start talking").click()
         expect(page.locator("details.owners summary")).to_have_text("Waiting for you: 2", timeout=60_000)
         page.get_by_text("Waiting for you: 2").click()
-        expect(page.get_by_text("Answer it on desk.")).to_be_visible()
+        expect(page.get_by_text("Only on the computer.")).to_be_visible()
         page.evaluate(axe_core())
         for theme, rules in THEMES:
             page.emulate_media(color_scheme=theme)

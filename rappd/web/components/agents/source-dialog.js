@@ -30,7 +30,7 @@ function content(file, card, source, close, key) {
     approve.disabled = true;
     let answer = {};
     const done = await attemptIn(errorPlace, async () => {
-      answer = await operations.agents.approve({ twin: key, filename: file.filename, sha256: file.sha256 });
+      answer = await operations.agents.approve({ twin: key, filename: file.filename, sha256: file.sha256, waits: card.held || undefined });
     });
     approve.disabled = false;
     if (!done) return;

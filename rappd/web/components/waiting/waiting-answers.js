@@ -24,6 +24,7 @@ const KINDS = {
   record: "Records of this machine are missing or changed",
   call: "Open calls came back",
   fault: "The list of quarantined code is damaged",
+  answered: "Answered on a phone",
   unready: "This machine is not ready",
 };
 
