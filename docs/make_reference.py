@@ -182,6 +182,7 @@ DO = {
     "stopping": "Ask again in a moment.",
     "store": "Free some disk space, or make the home folder yours; then ask again.",
     "system": "Look at the file that the text names, then `rappd doctor`.",
+    "too_many_calls": "Ask for less at once.",
     "too_deep": "Ask the last machine directly.",
     "too_large": "Send less, or raise `http.body_mb`.",
     "too_late": "Wait for its end, then: rappd egg rollback with the id that the text names.",

@@ -9,7 +9,7 @@ import hashlib
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,6 +25,8 @@ THREAD = "_x_thread"
 PEER_THREAD = "_x_peer_thread"
 PARENT = "_x_parent"
 """The id of the HELP on whose behalf this one was sent. The dispatcher sets it; no other machine sends or gets it."""
+THREAD_PATH = "_x_thread_path"
+"""The path of a thread that another one began: names from its root on. Set and kept as ``PARENT`` is."""
 PARTICIPANT = "_x_participant"
 """The name that a workflow gives to the participant that is asked; a reply carries it, too."""
 CAP = "_x_cap"
@@ -222,6 +224,15 @@ _MOMENT = re.compile(
 )
 _TIMED = ("7", "8")
 _THREAD_SPACE = bytes.fromhex("6ba4e3a82f0d5c1e9b7a1d3c5f7e9a0b")
+
+
+def thread_id_below(root: str, names: Sequence[str]) -> str:
+    """The thread with this path below a root: the same each time, and that of no session."""
+    return thread_id(_BELOW, root, msgspec.json.encode(list(names)).decode())
+
+
+_BELOW = "\0"
+"""In the place of a workspace, whose name never has it."""
 
 
 def thread_id(workspace: str, caller: str, session: str) -> str:

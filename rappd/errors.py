@@ -57,6 +57,13 @@ class UsageProblemError(RappdError):
     exit_code = 2
 
 
+class TooManyCallsError(RappdError):
+    """Calls inside one another, or payloads of one answer, beyond their number."""
+
+    code = "too_many_calls"
+    status = 508
+
+
 class FailedAnswerError(ReportableError):
     """The agent answered that it failed; the text is its own, and ``rows`` are the call and its answer."""
 

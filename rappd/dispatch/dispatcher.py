@@ -13,17 +13,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from itertools import chain, count
 from typing import Any, TypeVar
 
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, PARENT, THREAD, Envelope, new_id
+from envelopes.envelope import ACK, DONE, ERROR, HELP, PARENT, THREAD, THREAD_PATH, Envelope, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
 from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.rights import Caller
-from rappd.dispatch.rows import now, on_thread, opened, placed, record_of, recordable
+from rappd.dispatch.rows import below, now, on_thread, opened, placed, record_of, recordable
 from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Handler, Repeatable, RequestContext, Turn, Turns
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError
 from rappd.errors import ConflictError, StoreError
@@ -61,6 +62,7 @@ class Dispatcher:
         self.refused = 0
         self.calls = 0
         self.calls_failed = 0
+        self._spawning = asyncio.Lock()
 
     def route(
         self, recipient: str, workspace: str, handler: Handler, *, repeatable: Repeatable = lambda _: False
@@ -81,6 +83,7 @@ class Dispatcher:
         fresh: bool = False,
         thread: str = "",
         named: bool = False,
+        names: tuple[str, ...] = (),
         recorded: Callable[[], None] | None = None,
     ) -> Turn:
         """Takes a HELP in. Its turn gives the DONE or ERROR, once that is durable.
@@ -93,12 +96,16 @@ class Dispatcher:
         (from, id) gets the one under way or lately over, and later the recorded answer. Any other begins with
         ``Turn.reply``, or ``begin``.
 
-        ``thread``: a thread that exists, in place of the session's. ``fresh``: nobody used the session before.
+        ``thread``: a root that exists, in place of the session's; ``names`` come behind it in the path of this turn.
+        ``fresh``: nobody used the session before.
         ``recorded`` is called once the HELP is committed, before anything of it is done.
         """
         if not named:
             return Turn(
-                envelope, caller, lambda turn: self._perform(turn, fresh, thread, recorded), session=session
+                envelope,
+                caller,
+                lambda turn: self._perform(turn, fresh, thread, names, recorded),
+                session=session,
             )
         return self._turns_of(caller).lately(envelope.sender, envelope.id) or self.begin(
             Turn(envelope, caller, self._perform_named, session=session, tells=True)
@@ -179,6 +186,29 @@ class Dispatcher:
         if "agent" in request.data:
             stopped.data["agent"] = request.data["agent"]
         self._write_inside(outer, stopped)
+
+    def fork(self, outer: RequestContext, *names: str) -> RequestContext:
+        """A request on the thread of these names below that of ``outer``: the same one each time.
+
+        What is recorded with it stands there, on behalf of ``outer``. Raises ``TooManyCallsError``.
+        """
+        inner, info = below(outer, names)
+        outer.records.append(info)
+        self._store.thread(info)
+        return inner
+
+    async def spawn(self, outer: RequestContext, name: str) -> RequestContext:
+        """The same on a thread that nobody used yet: ``name``, else with ``-1``, ``-2`` … at its end.
+
+        Raises ``TooManyCallsError``, and ``StoreError`` where it cannot be written down.
+        """
+        async with self._spawning:  # else two of one name were both free
+            await self._store.flush()
+            taken = await self._store.names_below(outer.envelope.thread)
+            free = next(one for one in chain((name,), (f"{name}-{n}" for n in count(1))) if one not in taken)
+            inner = self.fork(outer, free)
+            await self._store.flush()
+        return inner
 
     async def flush(self) -> None:
         """Returns once all that was written down until now is committed: what is told to somebody stands in the record.
@@ -353,6 +383,7 @@ class Dispatcher:
         turn: Turn,
         fresh: bool = False,
         thread: str = "",
+        names: tuple[str, ...] = (),
         recorded: Callable[[], None] | None = None,
     ) -> Envelope:
         envelope = turn.envelope
@@ -365,8 +396,9 @@ class Dispatcher:
             records.append(info)
             self._store.thread(info)
         context = RequestContext(
-            envelope, turn.caller, workspace, turn.tell if turn.tells else None, records=records
-        )
+            envelope, turn.caller, workspace, turn.tell if turn.tells else None, records=records,
+            path=(thread, *names) if names else (),
+        )  # fmt: skip
         if recorded is not None or self._store.trouble is not None:
             await self.record_first(envelope)
             records.append(record_of(envelope, answers=False))
@@ -442,6 +474,7 @@ class Dispatcher:
 def _inside(outer: RequestContext, sender: str, recipient: str, data: dict[str, Any]) -> Envelope:
     """A HELP that is sent on behalf of another, on its thread."""
     above = outer.envelope
-    return Envelope(
-        new_id(), sender, recipient, HELP, data, {THREAD: above.extensions[THREAD], PARENT: above.id}
-    )
+    extensions: dict[str, Any] = {THREAD: above.extensions[THREAD], PARENT: above.id}
+    if outer.path:
+        extensions[THREAD_PATH] = outer.path
+    return Envelope(new_id(), sender, recipient, HELP, data, extensions)

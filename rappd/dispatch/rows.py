@@ -4,13 +4,29 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
+from agents.providers.provider import Usage
 from envelopes.codecs import emergence
-from envelopes.envelope import ERROR, HELP, PARENT, PEER_THREAD, THREAD, Envelope, new_id, thread_id
+from envelopes.envelope import (
+    ERROR,
+    HELP,
+    PARENT,
+    PEER_THREAD,
+    THREAD,
+    THREAD_PATH,
+    Envelope,
+    new_id,
+    thread_id,
+    thread_id_below,
+)
 from envelopes.errors import MalformedError
+from rappd.dispatch.turns import RequestContext
+from rappd.errors import TooManyCallsError
 from rappd.store.records import Record, ThreadInfo
 
 log = logging.getLogger(__name__)
@@ -68,6 +84,31 @@ def opened(
     return on_thread(envelope, thread), info
 
 
+DEEPEST = 16
+"""Threads below one another."""
+
+
+def below(outer: RequestContext, names: Sequence[str]) -> tuple[RequestContext, ThreadInfo]:
+    """A request on the thread of these names below that of ``outer``, and that thread's information.
+
+    Raises ``TooManyCallsError``.
+    """
+    above = outer.envelope.thread
+    path = (*(outer.path or (above,)), *names)
+    if len(path) > DEEPEST + 1:
+        raise TooManyCallsError(
+            f"More than {DEEPEST} calls would be inside one another.", do="Ask for less at once."
+        )
+    thread = thread_id_below(path[0], path[1:])
+    outer.usage = outer.usage or Usage()  # one sum for both
+    info = ThreadInfo(
+        thread, outer.workspace, outer.envelope.recipient, None, headline(names[-1]), now(),
+        parent=above, path=orjson.dumps(path).decode(),
+    )  # fmt: skip
+    inner = replace(outer, envelope=outer.envelope.extended(**{THREAD: thread}), path=path)
+    return inner, info
+
+
 def thread_of(workspace: str, caller: str, session: Any) -> tuple[str, str]:
     """The thread of a caller's session in a workspace, and the session as JSON text."""
     text = orjson.dumps(session, option=orjson.OPT_SORT_KEYS).decode()
@@ -78,6 +119,7 @@ def on_thread(envelope: Envelope, thread: str) -> Envelope:
     """The same record on a thread of this machine. What another machine says of its parent is nothing here."""
     found = envelope.extended(**{THREAD: thread})
     found.extensions.pop(PARENT, None)
+    found.extensions.pop(THREAD_PATH, None)
     return found
 
 

@@ -39,7 +39,8 @@ class RequestContext(msgspec.Struct):
     """A record on its way through the dispatcher: its caller, its thread, and who listens for progress.
 
     ``usage`` is what its agents' own model calls came to, once there was one. ``records`` is what was written down
-    of it so far: it is written down anew where the event log lost it.
+    of it so far: it is written down anew where the event log lost it. ``path``: the names from the root of its thread
+    to it, () for a root; a workflow's step has its names behind those of its thread.
     """
 
     envelope: Envelope
@@ -48,6 +49,7 @@ class RequestContext(msgspec.Struct):
     emit: Emit | None = None
     usage: Usage | None = None
     records: list[Record | ThreadInfo] = []
+    path: tuple[str, ...] = ()
 
     def used(self, completion: Completion) -> None:
         """Counts a model call that an agent made."""

@@ -180,6 +180,7 @@ OPERATION_PATHS = {
     "threads.follow": ("GET", "/activity/stream"),
     "threads.list": ("GET", "/threads"),
     "threads.show": ("GET", "/threads/{thread}"),
+    "threads.tree": ("GET", "/threads/{thread}/tree"),
     "threads.pictures": ("GET", "/threads/{thread}/pictures/{turn}"),
     "threads.turns": ("GET", "/threads/{thread}/turns"),
     "threads.export": ("GET", "/threads/{thread}/export"),

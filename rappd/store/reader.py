@@ -13,7 +13,9 @@ from rappd.errors import AmbiguousError, NotFoundError
 from rappd.store.connections import in_words, open_reading
 from rappd.store.records import Counts, Event, ThreadRow
 
-_THREAD = "SELECT id, workspace, caller, session, title, created, updated, count, head FROM threads"
+_THREAD = (
+    "SELECT id, workspace, caller, session, title, created, updated, count, head, parent, path FROM threads"
+)
 _EVENT = """SELECT seq, threads.id, n, at, verb, sender, recipient, events.id, body, prev, hash, events.parent
     FROM events JOIN threads ON threads.number = events.thread"""
 RECENT_BYTES = 8 << 20
@@ -23,6 +25,11 @@ _OF = "WHERE events.thread = (SELECT number FROM threads WHERE (substr(id, 25), 
 # Looks through all ids, in their index: one more, for what people type now and then, would cost every turn.
 _BEGINS = """WHERE number IN (
     SELECT number FROM threads WHERE id >= ?1 AND id < ?1 || '~' ORDER BY id LIMIT 5) ORDER BY id"""
+
+_BELOW = f"""WITH RECURSIVE below(row, thread) AS (
+        SELECT number, id FROM threads {_IS}
+        UNION SELECT threads.number, threads.id FROM below CROSS JOIN threads ON parent = thread LIMIT ?2
+    ) {_THREAD} JOIN below ON number = row ORDER BY json_array_length(path), created, number"""  # noqa: S608
 
 _LAST_TALKS = """WITH RECURSIVE one(name) AS (
         SELECT min(workspace) FROM threads WHERE workspace != 'brainstem'
@@ -58,11 +65,11 @@ class Reader:
         self._db.close()
 
     def threads(self, limit: int = 50, before: tuple[int, str] | None = None) -> list[ThreadRow]:
-        """Threads, the latest used first; ``before`` is the ``cursor`` of the last row already seen."""
-        where, values = ("WHERE (updated, id) < (?, ?)", before) if before else ("", ())
+        """Threads that no other one began, the latest used first; ``before`` is the ``cursor`` of the last row seen."""
+        where, values = ("AND (updated, id) < (?, ?)", before) if before else ("", ())
         with in_words(self._path):
             rows = self._db.execute(
-                f"{_THREAD} {where} ORDER BY updated DESC, id DESC LIMIT ?",
+                f"{_THREAD} WHERE parent IS NULL {where} ORDER BY updated DESC, id DESC LIMIT ?",
                 (*values, limit),
             ).fetchall()
         return [ThreadRow(*row) for row in rows]
@@ -79,6 +86,21 @@ class Reader:
             some = ", ".join(row[0] for row in rows[:4]) + (", …" if len(rows) > 4 else "")
             raise AmbiguousError(f'"{prefix}" fits several threads: {some}.', do="Type more of it.")
         return ThreadRow(*rows[0])
+
+    def tree(self, prefix: str, limit: int = 1_000) -> list[ThreadRow]:
+        """A thread and those below it, parents before children; at most so many. Raises what ``find_thread`` does."""
+        root = self.find_thread(prefix)
+        with in_words(self._path):
+            rows = self._db.execute(_BELOW, (root.id, limit)).fetchall()
+        return [root, *(ThreadRow(*row) for row in rows if row[0] != root.id)]
+
+    def names_below(self, thread: str) -> set[str]:
+        """The names of the threads that a thread began."""
+        with in_words(self._path):
+            rows = self._db.execute(
+                "SELECT path ->> '$[#-1]' FROM threads WHERE parent = ?", (thread,)
+            ).fetchall()
+        return {row[0] for row in rows}
 
     def thread_events(
         self, prefix: str, *, after: int = 0, last: int | None = None, first: int | None = None
@@ -132,7 +154,7 @@ class Reader:
         narrowed = "" if workspace == "brainstem" else "AND workspace != 'brainstem'"
         with in_words(self._path):
             rows = self._db.execute(
-                f"{_THREAD} WHERE workspace = ? {narrowed} ORDER BY created, id", (workspace,)
+                f"{_THREAD} WHERE workspace = ? {narrowed} ORDER BY created, number", (workspace,)
             ).fetchall()
         return [ThreadRow(*row) for row in rows]
 

@@ -32,7 +32,8 @@ class ThreadInfo(msgspec.Struct, gc=False):
     """A thread: its caller, workspace and title. ``session`` is the client's own session id as JSON text.
 
     On a thread that exists, ``workspace``, ``caller`` and a title stay as they were first told; the
-    latest ``session`` is kept. ``fresh``: it is known not to exist yet.
+    latest ``session`` is kept. ``fresh``: it is known not to exist yet. ``parent`` is the thread that began this one,
+    ``path`` the JSON array of names from its root to it; both None for a root.
     """
 
     id: str
@@ -42,6 +43,8 @@ class ThreadInfo(msgspec.Struct, gc=False):
     title: str
     at: int
     fresh: bool = False
+    parent: str | None = None
+    path: str | None = None
 
 
 @dataclass(slots=True, frozen=True)
@@ -57,6 +60,14 @@ class ThreadRow:
     updated: int
     count: int
     head: bytes
+    parent: str | None = None
+    path: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Its path: the names from its root, which is named by its id, to it."""
+        found: list[str] = msgspec.json.decode(self.path, type=list[str]) if self.path else [self.id]
+        return found
 
     @property
     def cursor(self) -> tuple[int, str]:

@@ -240,6 +240,8 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # A line that the owner wrote about a machine.
     ("ALTER TABLE peers ADD COLUMN note TEXT NOT NULL DEFAULT ''",),
+    # Threads that others began, by those; a root costs nothing here.
+    ("CREATE INDEX threads_of_parents ON threads(parent) WHERE parent IS NOT NULL",),
 )
 
 VERSION = len(_MIGRATIONS)

@@ -157,6 +157,14 @@ class Store:
         """See ``Reader.find_thread``."""
         return await self._read(Reader.find_thread, prefix)
 
+    async def tree(self, prefix: str, limit: int = 1_000) -> list[ThreadRow]:
+        """See ``Reader.tree``."""
+        return await self._read(Reader.tree, prefix, limit)
+
+    async def names_below(self, thread: str) -> set[str]:
+        """See ``Reader.names_below``."""
+        return await self._read(Reader.names_below, thread)
+
     async def thread_events(
         self, prefix: str, *, after: int = 0, last: int | None = None, first: int | None = None
     ) -> list[Event]:

@@ -217,12 +217,14 @@ _ADVANCE = MultiRowStatement(
     alone="UPDATE threads SET count = ?2, head = ?3, updated = ?4 WHERE number = ?1",
 )
 _DESCRIBE = MultiRowStatement(
-    "INSERT INTO threads(number, id, workspace, caller, session, title, created, updated, count, head) VALUES",
-    10,
+    """INSERT INTO threads(number, id, workspace, caller, session, title, created, updated, count, head, parent, path)
+    VALUES""",
+    12,
     """ON CONFLICT(number) DO UPDATE SET
     session = coalesce(excluded.session, session),
     title = CASE title WHEN '' THEN excluded.title ELSE title END,
-    updated = excluded.updated, count = excluded.count, head = excluded.head""",
+    updated = excluded.updated, count = excluded.count, head = excluded.head,
+    path = CASE WHEN parent IS NULL THEN excluded.path ELSE path END, parent = coalesce(parent, excluded.parent)""",
 )
 
 _TITLED = "INSERT OR IGNORE INTO late_titles(thread, count) VALUES(?, ?)"
@@ -292,8 +294,9 @@ class ThreadHeads:
         """Adds a thread that does not exist yet and returns its head."""
         self._last_number = self.newest + 1
         news = ThreadInfo(
-            info.id, info.workspace, info.caller, info.session, info.title, info.at
-        )  # a copy: ``merge_info`` may change it
+            info.id, info.workspace, info.caller, info.session, info.title, info.at,
+            parent=info.parent, path=info.path,
+        )  # fmt: skip  # a copy: ``merge_info`` may change it
         head = ThreadHead(self._last_number, 0, GENESIS, info.session, bool(info.title), info.at, news)
         self._known[info.id] = head
         return head
@@ -309,7 +312,7 @@ class ThreadHeads:
             else:
                 described.append(
                     (head.number, info.id, info.workspace, info.caller, info.session, info.title,
-                     info.at, head.updated, head.count, bytearray(head.hash))
+                     info.at, head.updated, head.count, bytearray(head.hash), info.parent, info.path)
                 )  # fmt: skip
                 if head.titled_at:
                     self._db.execute(_TITLED, (head.number, head.titled_at))

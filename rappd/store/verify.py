@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from envelopes.codecs.hash_chain import GENESIS, link
-from envelopes.envelope import PARENT
+from envelopes.envelope import PARENT, THREAD_PATH, thread_id, thread_id_below
 from rappd.store import schema
 from rappd.store.anchor_proof import Anchored, AnchorProof
 from rappd.store.connections import in_words, is_damage, open_reading
@@ -30,6 +30,14 @@ _ROWS = """SELECT seq, thread, n, at, body, prev, hash, CAST('{"id":"' || id || 
     CASE WHEN parent IS NULL THEN NULL ELSE CAST('"_x_parent":"' || parent || '"' AS BLOB) END
     FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"""
 _WHOLE = (1 << 63) - 1
+_PATH = b'"_x_thread_path":'
+_PLACES = """SELECT child.number, child.id, child.workspace, child.caller, child.session, child.parent, child.path,
+    above.path, EXISTS (SELECT 1 FROM threads AS root WHERE root.parent IS NULL
+        AND (substr(root.id, 25), root.id) = (substr(child.begins, 25), child.begins))
+    FROM (SELECT *, CASE WHEN json_valid(path) THEN path ->> '$[0]' END AS begins FROM threads) AS child LEFT JOIN threads AS above
+    ON (substr(above.id, 25), above.id) = (substr(child.parent, 25), child.parent)
+    WHERE child.parent IS NOT NULL OR child.path IS NOT NULL
+    OR child.number IN (SELECT value FROM json_each(?))"""
 _ANY_PARENT = b'"_x_parent":'
 
 
@@ -125,6 +133,12 @@ class _Columns(msgspec.Struct, rename={"sender": "from", "recipient": "to", "par
     parent: str | None = None
 
 
+class _ThreadPath(msgspec.Struct, rename={"path": THREAD_PATH}):
+    path: list[str] = []
+
+
+_read_path = msgspec.json.Decoder(_ThreadPath).decode
+_read_names = msgspec.json.Decoder(list[str]).decode
 _read_columns = msgspec.json.Decoder(_Columns).decode
 
 
@@ -137,6 +151,7 @@ class _Check:
         self.seq = 0
         self._ends: dict[int, tuple[int, bytes]] = {}  # thread number -> its last n and hash so far
         self._found: list[tuple[int, int, str]] = []
+        self._paths: dict[int, list[str]] = {}  # as the first event of a thread says it
         self._gaps = 0  # missing seq
         self._missing = 0  # missing n, told already
 
@@ -230,6 +245,8 @@ class _Check:
             last, end = ends.get(thread, nothing)
             if n > last:  # one that stands too late leaves the chain where it is
                 ends[thread] = (n, digest)
+            if n == 1 and _PATH in body:
+                self._paths[thread] = _path_in(body)
             if n != last + 1:
                 self._out_of_step(thread, n, last)
             elif prev != end:
@@ -273,10 +290,32 @@ class _Check:
                 self.note(number, 0, f"it should have {count} events and has {last}")
             elif head != end:
                 self.note(number, 0, "its head is not the hash of its last event")
+        self._trees(db)
         for number, (last, _) in self._ends.items():
             self.note(number, 0, f"the thread of {last} events is not listed")
         if self._gaps > self._missing:
             self.note(0, 0, f"{self._gaps - self._missing} events are gone with all of their thread")
+
+    def _trees(self, db: sqlite3.Connection) -> None:
+        """Checks where each thread that another one began hangs: its id follows from that, its first event says it."""
+        for row in db.execute(_PLACES, (msgspec.json.encode(list(self._paths)).decode(),)):
+            number, id, workspace, caller, session, parent, path, parents_path, root = row
+            told = self._paths.get(number, [])
+            if parent is None:
+                moved = path is not None or session is None or id != thread_id(workspace, caller, session)
+                wrong = moved and (path is not None or bool(told))
+            else:
+                names = _names(path)
+                above = _names(parents_path) or [parent]
+                wrong = (
+                    len(names) < 2
+                    or not root
+                    or names[: len(above)] != above
+                    or id != thread_id_below(names[0], names[1:])
+                    or (number in self._paths and told[1:] != names[1:])
+                )
+            if wrong:
+                self.note(number, 0, "its place below another thread was changed")
 
 
 def _differ(body: bytes, start: bytes, parent: bytes | None) -> bool:
@@ -284,6 +323,20 @@ def _differ(body: bytes, start: bytes, parent: bytes | None) -> bool:
     if not body.startswith(start):
         return True
     return _ANY_PARENT in body if parent is None else parent not in body
+
+
+def _path_in(body: bytes) -> list[str]:
+    try:
+        return _read_path(body).path
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return []
+
+
+def _names(path: str | None) -> list[str]:
+    try:
+        return _read_names(path) if path else []
+    except msgspec.MsgspecError:
+        return []
 
 
 def _readable(db: sqlite3.Connection, seq: int) -> bool:

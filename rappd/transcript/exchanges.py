@@ -42,7 +42,7 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Exchange(msgspec.Struct):
-    """A HELP with its DONE or ERROR; either may be missing. ``calls`` are the agent calls it led to."""
+    """A HELP with its DONE or ERROR; either may be missing. ``calls`` are the calls it led to."""
 
     asked: Message | None
     answered: Message | None = None
@@ -72,10 +72,10 @@ class Exchange(msgspec.Struct):
 
 
 def exchanges(events: Iterable[Event]) -> list[Exchange]:
-    """A thread's events, in their order, as exchanges.
+    """The events of a thread, or of a tree of threads, in their order, as exchanges.
 
-    A reply belongs to the last HELP of its id; an agent call to the open turn of its caller.
-    Records that are neither stand alone as questions without an answer.
+    A reply belongs to the last HELP of its id; a call to the open HELP on whose behalf it was sent, or, in older
+    records, to the open turn of its caller. Other records stand alone as questions without an answer.
     """
     found: list[Exchange] = []
     waiting: dict[str, Exchange] = {}
@@ -89,7 +89,9 @@ def exchanges(events: Iterable[Event]) -> list[Exchange]:
                 exchange.answered = message
             continue
         exchange = Exchange(message)
-        turn = _turn_of(event.sender, waiting) if exchange.agent else None
+        turn = waiting.get(event.parent or "")
+        if turn is None and exchange.agent:
+            turn = _turn_of(event.sender, waiting)
         (found if turn is None else turn.calls).append(exchange)
         if event.verb == HELP:
             waiting.pop(event.id, None)  # asked again: the newest question counts as the latest, too

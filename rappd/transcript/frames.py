@@ -21,7 +21,7 @@ import orjson
 
 from envelopes.codecs import emergence
 from envelopes.codecs.hash_chain import GENESIS, link
-from envelopes.envelope import DONE, THREAD, thread_id
+from envelopes.envelope import DONE, THREAD, thread_id, thread_id_below
 from envelopes.errors import MalformedError
 from rappd.errors import StoreError
 from rappd.store.reader import Reader
@@ -32,6 +32,7 @@ from twins.eggs.frames import MAX_LINE, Frame, chained, holds
 KIND = "rappd-event"
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LONGEST_PATH = 64
 _AT_ONCE = 500  # records that are written before other turns have theirs written
 
 
@@ -74,7 +75,8 @@ class ThreadsHeld:
         if not known:
             return False
         with closing(_Streams(frames)) as streams:
-            return all(_chain(_thread(key, stream)[1])[-1] in known for stream in streams)
+            hatched: Hatched = {}
+            return all(_chain(_thread(key, stream, hatched)[1])[-1] in known for stream in streams)
 
 
 def _known(database: Path, key: str) -> tuple[dict[str, bytes], set[bytes]]:
@@ -102,7 +104,8 @@ class RestoredConversations:
         self._on_loop(self._write(None, []))
         heads, known = _known(self._database, key)
         with closing(_Streams(frames)) as streams:
-            return sum(self._add(*_thread(key, stream), known, heads) for stream in streams)
+            hatched: Hatched = {}
+            return sum(self._add(*_thread(key, stream, hatched), known, heads) for stream in streams)
 
     def _add(
         self, info: ThreadInfo, records: list[Record], known: set[bytes], heads: dict[str, bytes]
@@ -167,16 +170,21 @@ def _payload(thread: ThreadRow, body: bytes) -> dict[str, Any]:
         "caller": thread.caller,
         "session": thread.session,
         "title": thread.title,
+        **({"parent": thread.parent, "path": thread.names} if thread.parent else {}),
         **text,
     }
 
 
-def _thread(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]]:
+Hatched = dict[str, ThreadInfo]
+"""Threads of an egg as they are here, by the ids that they have there; parents come before their children."""
+
+
+def _thread(key: str, frames: list[Frame], hatched: Hatched) -> tuple[ThreadInfo, list[Record]]:
     """A stream as a thread of the workspace ``key``."""
-    return _ours(key, frames) or _from_elsewhere(key, frames)
+    return _ours(key, frames, hatched) or _from_elsewhere(key, frames)
 
 
-def _ours(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]] | None:
+def _ours(key: str, frames: list[Frame], hatched: Hatched) -> tuple[ThreadInfo, list[Record]] | None:
     """None for anything that our record could not hold: it is kept as another machine's then."""
     first = frames[0]["payload"]
     if not isinstance(first, dict):
@@ -185,11 +193,30 @@ def _ours(key: str, frames: list[Frame]) -> tuple[ThreadInfo, list[Record]] | No
     if not (isinstance(caller, str) and caller and isinstance(title, str) and _is_json(session)):
         return None
     thread = thread_id(key, caller, session if isinstance(session, str) else str(first.get("thread")))
+    above, path = None, None
+    if "parent" in first:
+        above = hatched.get(str(first["parent"]))
+        path = _path_here(first.get("path"), above)
+        if above is None or path is None:
+            return None
+        thread = thread_id_below(path[0], path[1:])
     try:
         records = [_record(thread, frame) for frame in frames]
     except (MalformedError, ValueError, KeyError, TypeError, AttributeError):
         return None
-    return ThreadInfo(thread, key, caller, session, title[:80], records[0].at), records
+    info = ThreadInfo(thread, key, caller, session, title[:80], records[0].at)
+    if above is not None:
+        info.parent, info.path = above.id, orjson.dumps(path).decode()
+    hatched[str(first.get("thread"))] = info
+    return info, records
+
+
+def _path_here(path: object, above: ThreadInfo | None) -> list[str] | None:
+    """The path of a thread that hatches below ``above``: its root has another id here."""
+    if above is None or not isinstance(path, list) or not all(isinstance(name, str) for name in path):
+        return None
+    names = orjson.loads(above.path) if above.path else [above.id]
+    return [*names, *path[len(names) :]] if len(names) < len(path) <= _LONGEST_PATH else None
 
 
 def _record(thread: str, frame: Frame) -> Record:

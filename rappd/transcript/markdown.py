@@ -83,6 +83,8 @@ def _call(exchange: Exchange) -> Iterator[str]:
     yield f"<details{' open' if exchange.state == 'failed' else ''}><summary>{summary}{took}{outcome}</summary>"
     if arguments:
         yield _fenced(orjson.dumps(arguments, option=orjson.OPT_INDENT_2).decode(), "json")
+    for call in exchange.calls:
+        yield from _call(call)
     if answered is not None:
         yield _fenced(answered.text)
     yield "</details>"

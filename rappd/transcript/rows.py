@@ -23,6 +23,8 @@ def thread_row(thread: ThreadRow) -> dict[str, Any]:
         "updated": thread.updated,
         "count": thread.count,
         "head": thread.head.hex(),
+        "parent": thread.parent or "",
+        "path": thread.names,
     }
 
 

@@ -177,6 +177,7 @@ def test_home_without_anchors_gets_its_first_at_start(make_daemon: Make) -> None
     ) as db:  # as versions without anchors left it
         for table in ("database_id", "timers", "notices", "conversations", "twin_models"):
             db.execute(f"DROP TABLE {table}")
+        db.execute("DROP INDEX threads_of_parents")
         added = ("events DROP COLUMN parent", "threads DROP COLUMN parent", "threads DROP COLUMN path")
         for column in (*added, "peers DROP COLUMN note"):
             db.execute(f"ALTER TABLE {column}")

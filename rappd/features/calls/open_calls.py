@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from envelopes.codecs import emergence
-from envelopes.envelope import PARENT, PATH, SIG, THREAD, Envelope, brainstem_id
+from envelopes.envelope import PARENT, PATH, SIG, THREAD, THREAD_PATH, Envelope, brainstem_id
 from neighborhoods.errors import NotInOutboxError, OutboxConflictError
 from neighborhoods.peer import Peer
 from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
@@ -82,7 +82,11 @@ class OpenCalls:
 
     def _addressed(self, asked: Envelope, peer: Peer) -> Envelope:
         own = self._machines.node.identity.fingerprint[:16]
-        kept = {key: value for key, value in asked.extensions.items() if key not in (SIG, PATH, PARENT)}
+        kept = {
+            key: value
+            for key, value in asked.extensions.items()
+            if key not in (SIG, PATH, PARENT, THREAD_PATH)
+        }
         return replace(
             asked,
             sender=self._machines.node.id,

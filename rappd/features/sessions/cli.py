@@ -130,8 +130,9 @@ def export(
     with Reader(Home.here().database) as reader:
         rows = session_rows(reader.threads_by(SESSION_CALLER), reader.last_notes(SESSION_CALLER, OPENED))
         row = find_session(rows, "" if session == "current" else session)
-        thread, events = reader.find_thread(row.thread), reader.thread_events(row.thread)
-    write_export(thread, events, form, output, printer, session=row.id)
+        threads = reader.tree(row.thread)
+        events = [event for one in threads for event in reader.thread_events(one.id)]
+    write_export(threads[0], events, form, output, printer, session=row.id)
 
 
 @sessions.command()

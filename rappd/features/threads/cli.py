@@ -31,7 +31,7 @@ FORMAT = click.option(
 
 @click.group(cls=SuggestingGroup)
 def threads() -> None:
-    """Conversations: list, search, show, rename, export, verify, witness, accept."""
+    """Conversations: list, search, show, tree, rename, export, verify, witness, accept."""
 
 
 @threads.command("list")
@@ -134,6 +134,59 @@ def _pictures(event: Event) -> list[dict[str, Any]]:
     return picture_rows(recorded(orjson.loads(event.body)))
 
 
+@threads.command()
+@click.argument("thread", shell_complete=thread_names)
+@JSON
+def tree(thread: str, printer: Printer) -> None:
+    """How the answers of a conversation came to be: its steps, and the threads below it."""
+    from rappd.transcript.tree import MOST_EVENTS
+    from rappd.transcript.tree import tree as of
+
+    threads, events = _tree(thread, MOST_EVENTS)
+    found = of(threads, events)
+    printer.result({"tree": found}, _show_tree, threads[0], found)
+
+
+def _show_tree(root: ThreadRow, found: dict[str, Any]) -> None:
+    print_out(beginning(f"{root.id[:8]}  {strip_control(root.title)}", terminal_width()))
+    for step in found["steps"]:
+        _show_step(step, 1, root.names)
+
+
+def _show_step(step: dict[str, Any], depth: int, above: list[str]) -> None:
+    lead = "  " * depth
+    if step["path"] != above:
+        print_out(dim(beginning(f"{lead}{_rendered(step['path'])}", terminal_width())))
+    took = "" if step["seconds"] is None else f"{step['seconds']:.1f} s  "
+    what = " ".join(filter(None, (step["name"], step["asked"])))
+    line = beginning(strip_control(f"{took}{what}"), terminal_width() - len(lead))
+    print_out(f"{lead}{line}" if step["kind"] == "turn" else dim(f"{lead}{line}"))
+    for one in step["steps"]:
+        _show_step(one, depth + 1, step["path"])
+    if step["state"] == "open":
+        print_out(f"{lead}  {status_mark('note')} no answer")
+    elif step["answered"]:
+        mark = f"{status_mark('bad')} " if step["state"] == "failed" else ""
+        width = terminal_width() - len(lead) - 4
+        print_out(f"{lead}  {mark}{beginning(strip_control(step['answered']), width)}")
+
+
+def _rendered(path: list[str]) -> str:
+    return ".".join([path[0][:8], *path[1:]])
+
+
+def _tree(prefix: str, most: int | None = None) -> tuple[list[ThreadRow], list[Event]]:
+    from rappd.store.reader import Reader
+
+    with Reader(Home.here().database) as reader:
+        found = reader.tree(prefix)
+        events: list[Event] = []
+        for one in found:
+            left = None if most is None else most - len(events)
+            events += reader.thread_events(one.id, first=left) if left != 0 else []
+    return found, events
+
+
 def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
     from rappd.store.reader import Reader
 
@@ -148,9 +201,9 @@ def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
 @JSON
 def export(thread: str, form: str, output: Path | None, printer: Printer) -> None:
-    """One conversation as JSONL or Markdown."""
-    found, events = _thread(thread)
-    write_export(found, events, form, output, printer)
+    """One conversation as JSONL or Markdown, with the threads below it."""
+    threads, events = _tree(thread)
+    write_export(threads[0], events, form, output, printer)
 
 
 def write_export(
@@ -160,9 +213,10 @@ def write_export(
     from agents.storage.atomic_write import write_atomically
     from rappd.transcript.jsonl import export_jsonl
     from rappd.transcript.markdown import export_markdown
+    from rappd.transcript.tree import in_order
 
     if form == "markdown":
-        content = export_markdown(found, events, _speakers()).encode()
+        content = export_markdown(found, in_order(events), _speakers()).encode()
     else:
         content = b"".join(export_jsonl(events))
     if output is not None:

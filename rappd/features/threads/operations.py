@@ -12,11 +12,13 @@ from rappd.features.conversations.conversations import given_titles, pictures_of
 from rappd.features.operation import OWNER, Download, Stream, Text, operation
 from rappd.federation.service import FederationService
 from rappd.store.peer_table import NAMES
+from rappd.store.records import Event, ThreadRow
 from rappd.store.store import Store
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
 from rappd.transcript.rows import event_row, thread_row
 from rappd.transcript.speakers import Speakers
+from rappd.transcript.tree import MOST_EVENTS, in_order, tree
 
 _MOST = 5000
 
@@ -79,6 +81,12 @@ class RecordOperations:
         events = await self._store.thread_events(found.id)
         return {"thread": thread_row(found), "events": [event_row(event) for event in events]}
 
+    @operation("threads.tree", "GET", "/threads/{thread}/tree", right=OWNER)
+    async def tree(self, thread: str) -> dict[str, Any]:
+        """Shows a conversation with the threads below it, as steps inside one another."""
+        found = await self._store.tree(thread)
+        return {"tree": await asyncio.to_thread(tree, found, await self._events(found, MOST_EVENTS))}
+
     @operation("threads.pictures", "GET", "/threads/{thread}/pictures/{turn}", right=OWNER)
     async def pictures(self, thread: str, turn: str) -> dict[str, Any]:
         """The pictures that went with the sentence of a turn, as they were sent."""
@@ -92,15 +100,24 @@ class RecordOperations:
 
     @operation("threads.export", "GET", "/threads/{thread}/export", right=OWNER)
     async def export(self, thread: str, format: Literal["jsonl", "markdown"] = "jsonl") -> Download:
-        """A conversation as JSONL or Markdown."""
-        found = titled(await self._store.find_thread(thread), await given_titles(self._store))
-        events = await self._store.thread_events(found.id)
+        """A conversation as JSONL or Markdown, with the threads below it."""
+        threads = await self._store.tree(thread)
+        found = titled(threads[0], await given_titles(self._store))
+        events = await self._events(threads)
         if format == "markdown":
             names = Speakers(self._name, self._node, dict(await self._store.rows(NAMES)))
-            text = await asyncio.to_thread(export_markdown, found, events, names)
+            text = await asyncio.to_thread(export_markdown, found, in_order(events), names)
             return Download(Path(f"{found.id[:8]}.md"), text.encode(), "text/markdown; charset=utf-8")
         content = await asyncio.to_thread(lambda: b"".join(export_jsonl(events)))
         return Download(Path(f"{found.id[:8]}.jsonl"), content, "application/x-ndjson")
+
+    async def _events(self, threads: list[ThreadRow], most: int | None = None) -> list[Event]:
+        """The events of these threads, the first ones where there are more than ``most``."""
+        events: list[Event] = []
+        for one in threads:
+            left = None if most is None else most - len(events)
+            events += await self._store.thread_events(one.id, first=left) if left != 0 else []
+        return events
 
 
 def _bounded(limit: int) -> int:

@@ -258,7 +258,9 @@ class Coordinator:
         data["conversation_history"] = [persona_of(played, run.workflow.driver), *earlier]
         envelope = Envelope(new_id(), guid, tenant.id, HELP, data, {PARTICIPANT: played.name})
         run.turn = self._dispatcher.begin(
-            self._dispatcher.submit(envelope, caller, thread=run.session.thread)
+            self._dispatcher.submit(
+                envelope, caller, thread=run.session.thread, names=(run.workflow.driver.name, played.name)
+            )
         )
         self._spawn(self._await_turn(run, run.turn))
 

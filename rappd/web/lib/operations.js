@@ -298,6 +298,7 @@ export const threads = {
   activity: asks("GET", "/activity"),
   list: asks("GET", "/threads"),
   show: asks("GET", "/threads/{thread}"),
+  tree: asks("GET", "/threads/{thread}/tree"),
   pictures: asks("GET", "/threads/{thread}/pictures/{turn}"),
   turns: asks("GET", "/threads/{thread}/turns"),
   export: saves("/threads/{thread}/export"),

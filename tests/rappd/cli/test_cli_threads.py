@@ -26,6 +26,22 @@ def test_a_conversation_is_shown_in_order_with_its_calls(talked: RunningDaemon) 
     assert events["thread"]["count"] == len(events["events"]) == 8
 
 
+def test_tree_shows_what_led_to_an_answer_above_it(talked: RunningDaemon) -> None:
+    rows = json.loads(talked.cli("threads", "list", "--json").stdout)["threads"]
+    seen = on_terminal(talked, "threads", "tree", rows[1]["id"][:8])
+    lines = [line.rstrip() for line in seen.lines]
+    assert all(len(line) <= 80 for line in lines)
+    asked, called, answered = (
+        next(n for n, line in enumerate(lines) if text in line)
+        for text in ("s  first", "ContextMemory", "fake-llm: first")
+    )
+    assert asked < called < answered
+    assert len(lines[called]) - len(lines[called].lstrip()) > len(lines[asked]) - len(lines[asked].lstrip())
+    tree = json.loads(talked.cli("threads", "tree", rows[1]["id"], "--json").stdout)["tree"]
+    assert [step["asked"] for step in tree["steps"]] == ["first", "second with two lines"]
+    assert tree["thread"]["path"] == [rows[1]["id"]]
+
+
 def test_a_prefix_that_fits_several_is_answered_with_them(talked: RunningDaemon) -> None:
     done = talked.cli("threads", "show", "")
     assert done.returncode == 4

@@ -92,6 +92,7 @@ def as_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], AbstractConte
             patch.setattr(schema, "VERSION", number)
             if number < _PARENTS:
                 patch.setattr(transactions, "_INSERT", _WithoutParents())
+                patch.setattr(transactions, "_DESCRIBE", _ThreadsWithoutParents())
             yield
 
     return version
@@ -108,3 +109,15 @@ class _WithoutParents:
 
     def execute(self, db: sqlite3.Connection, rows: list[tuple[object, ...]]) -> object:
         return self._former.execute(db, [row[:12] for row in rows])
+
+
+class _ThreadsWithoutParents:
+    """Writes threads as they were before they had parents."""
+
+    def execute(self, db: sqlite3.Connection, rows: list[tuple[object, ...]]) -> None:
+        columns = "number, id, workspace, caller, session, title, created, updated, count, head"
+        for row in rows:
+            db.execute(
+                f"INSERT OR REPLACE INTO threads({columns}) VALUES(?,?,?,?,?,?,?,?,?,?)",
+                row[:10],
+            )

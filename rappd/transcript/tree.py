@@ -1,0 +1,78 @@
+"""A thread with those below it: how an answer came to be, as nested steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Any
+
+import orjson
+
+from envelopes.envelope import NOTE, PARTICIPANT
+from rappd.dispatch.rows import headline
+from rappd.store.records import Event, ThreadRow
+from rappd.transcript.exchanges import Exchange, exchanges
+from rappd.transcript.rows import thread_row
+
+MOST_EVENTS = 20_000
+"""Of a tree that is shown; an export has all."""
+_WIDTH = 120
+
+
+def in_order(events: Iterable[Event]) -> list[Event]:
+    """Events of several threads by their moments, those of each thread in its order.
+
+    (Not by ``seq``: threads that hatched were written one after the other.)
+    """
+    latest: dict[str, int] = {}
+    placed: list[tuple[int, int, Event]] = []
+    for one in events:
+        latest[one.thread] = max(one.at, latest.get(one.thread, one.at))
+        placed.append((latest[one.thread], one.seq, one))
+    return [one for _, _, one in sorted(placed, key=itemgetter(0, 1))]
+
+
+def tree(threads: Sequence[ThreadRow], events: Iterable[Event]) -> dict[str, Any]:
+    """``{"thread", "threads", "steps"}``: the first of ``threads``, all of them, and their steps inside one another.
+
+    A step has its kind (turn, call or note), the thread and path that it stands on, the names of who asked and who
+    was asked, and the steps that it led to. Rendered paths are for people: a name may have dots.
+    """
+    paths = {one.id: one.names for one in threads}
+    return {
+        "thread": thread_row(threads[0]),
+        "threads": [thread_row(one) for one in threads],
+        "steps": [_step(one, paths) for one in exchanges(in_order(events))],
+    }
+
+
+def _step(exchange: Exchange, paths: dict[str, list[str]]) -> dict[str, Any]:
+    first = exchange.asked or exchange.answered
+    assert first is not None
+    asked, answered, event = exchange.asked, exchange.answered, first.event
+    kind = "call" if exchange.agent else "note" if event.verb == NOTE else "turn"
+    back = asked is None
+    return {
+        "kind": kind,
+        "id": event.id,
+        "thread": event.thread,
+        "path": [*paths.get(event.thread, [event.thread]), *_players(exchange)],
+        "at": event.at,
+        "from": event.recipient if back else event.sender,
+        "to": event.sender if back else event.recipient,
+        "name": exchange.agent,
+        "state": exchange.state if kind != "note" else "done",
+        "seconds": exchange.seconds,
+        "asked": headline(asked.text, _WIDTH) if asked is not None else "",
+        "answered": headline(answered.text, _WIDTH) if answered is not None else "",
+        "steps": [_step(one, paths) for one in exchange.calls],
+    }
+
+
+def _players(exchange: Exchange) -> list[str]:
+    """The names of a workflow's step: who leads, and who was asked."""
+    asked = exchange.asked
+    if asked is None or "workflow" not in asked.data or not isinstance(asked.data.get("by"), str):
+        return []
+    played = orjson.loads(asked.event.body).get(PARTICIPANT)
+    return [asked.data["by"], played] if isinstance(played, str) else []
