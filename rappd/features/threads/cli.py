@@ -138,7 +138,7 @@ def _pictures(event: Event) -> list[dict[str, Any]]:
 @click.argument("thread", shell_complete=thread_names)
 @JSON
 def tree(thread: str, printer: Printer) -> None:
-    """How the answers of a conversation came to be: its steps, and the threads below it."""
+    """A conversation as steps inside one another: what led to its answers, and the threads below it."""
     from rappd.transcript.tree import MOST_EVENTS
     from rappd.transcript.tree import tree as of
 
