@@ -37,12 +37,7 @@ _WAIT_SECONDS = 120.0
 def start(detach: bool, printer: Printer, quiet: bool) -> None:
     """Start this machine's brainstem."""
     home = Home.here()
-    require_open_files()
-    home.require_usable()
-    settings = Settings.load(home)
-    refuse_unfit(settings)
-    first = not home.has_served()
-    home.create()
+    settings, first = _prepared(home)
     if detach:
         _detach(home)
         found = ControlClient(home).do("operator.status")
@@ -100,6 +95,23 @@ class _ForegroundNotices:
             print_status("bad", text, "fix and save; it reloads by itself", stream=sys.stderr)
         else:
             print_status("good", text, stream=sys.stderr)
+
+
+def start_detached(home: Home) -> None:
+    """Starts the daemon in the background, and waits until it answers."""
+    _prepared(home)
+    _detach(home)
+
+
+def _prepared(home: Home) -> tuple[Settings, bool]:
+    """The settings to start with, and True for the first start of a home."""
+    require_open_files()
+    home.require_usable()
+    settings = Settings.load(home)
+    refuse_unfit(settings)
+    first = not home.has_served()
+    home.create()
+    return settings, first
 
 
 def _detach(home: Home) -> None:

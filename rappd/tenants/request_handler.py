@@ -17,7 +17,7 @@ from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, SLUSH, Envelope, agent_id, new_id
-from envelopes.events import Notice
+from envelopes.events import Notice, Piece
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import OWNER, PROGRAM, Caller
@@ -114,7 +114,9 @@ class TenantRequestHandler:
                 log.warning("security: %s asked for %s", context.envelope.sender, found.name)
             raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
         slush = context.envelope.extensions.get(SLUSH)
-        ran = await self._run(context, agent, arguments, slush if isinstance(slush, dict) else None)
+        emit, name = context.emit, agent.tool_name
+        on_piece = (lambda text: emit(Piece(context.envelope.id, name, text))) if emit else None
+        ran = await self._run(context, agent, arguments, slush if isinstance(slush, dict) else None, on_piece)
         if ran.interrupted:
             raise AgentInterruptedError(ran.result, do="Ask again if it does no harm to do it twice.")
         if not ran.ok:

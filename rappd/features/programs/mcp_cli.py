@@ -1,0 +1,70 @@
+"""``rappd mcp``: the Model Context Protocol on stdin and stdout, and the lines that programs take for it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import print_err, print_out, wrapped
+from rappd.cli.printer import JSON, Printer
+from rappd.control_client import ControlClient
+from rappd.daemon.home import Home
+from rappd.errors import NotRunningError
+from rappd.features.programs.clients import CLIENTS, Snippet, snippet
+
+
+@click.group(cls=SuggestingGroup, invoke_without_command=True)
+@click.option("--start", "starts", is_flag=True, help="Start rappd in the background if it does not run.")
+@click.pass_context
+def mcp(context: click.Context, starts: bool) -> None:
+    """Serve MCP on stdin and stdout, for programs that start their servers themselves."""
+    if context.invoked_subcommand is not None:
+        return
+    home = Home.here()
+    ensure_running(home, starts=starts)
+    from rappd.features.programs import mcp_stdio
+
+    mcp_stdio.run(home)
+
+
+def ensure_running(home: Home, *, starts: bool) -> None:
+    """Starts the daemon where that is wanted. Raises ``NotRunningError`` where none runs otherwise."""
+    if ControlClient(home).running():
+        return
+    if not starts:
+        raise NotRunningError("rappd is not running.", do="rappd start, or add --start to this command")
+    from rappd.cli.start import start_detached
+
+    start_detached(home)
+
+
+@mcp.command()
+@click.argument("client", type=click.Choice(sorted(CLIENTS)))
+@click.option("--start", "starts", is_flag=True, help="With --start in the command that the program runs.")
+@JSON
+def config(client: str, starts: bool, printer: Printer) -> None:
+    """Print the lines with which CLIENT uses this machine's agents."""
+    found = snippet(client, [_program(), "mcp", *(["--start"] if starts else [])], _variables())
+    printer.result({"snippet": found._asdict()}, _show, found)
+
+
+def _show(found: Snippet) -> None:
+    print_err(wrapped(f"For {found.place}:", 0, stream=sys.stderr))
+    print_out(found.text)
+
+
+def _program() -> str:
+    """The command as a program finds it that knows nothing of this shell."""
+    here = Path(sys.argv[0])
+    if here.name == "rappd" and here.exists():
+        return str(here.absolute())
+    return shutil.which("rappd") or "rappd"
+
+
+def _variables() -> dict[str, str]:
+    return {name: os.environ[name] for name in ("RAPP_HOME",) if os.environ.get(name)}

@@ -1,0 +1,64 @@
+"""Turns of foreign programs in the record: what was said before in a conversation, and what a restart cut off."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from envelopes.codecs import emergence
+from envelopes.envelope import HELP, PEER_THREAD, THREAD, Envelope
+from rappd.dispatch.rows import thread_of
+from rappd.dispatch.turns import Turn
+from rappd.errors import NotFoundError
+from rappd.features.conversations.conversations import Conversations
+from rappd.listeners.programs import Program, Target, turn_id
+from rappd.tenants.tenant import HOST
+
+MOST_REMEMBERED = 20
+"""Turns of a conversation that a program goes on with."""
+_CLAIMED = """SELECT workspace, (SELECT body FROM events WHERE thread = (SELECT number FROM threads
+        WHERE substr(threads.id, 25) = substr(inbox.thread, 25) AND threads.id = inbox.thread)
+    AND id = inbox.id AND verb = inbox.verb ORDER BY n LIMIT 1)
+    FROM inbox WHERE sender = ? AND id = ? AND verb = ? AND state = 'started'"""
+
+
+async def earlier(program: Program, target: Target, session: str) -> list[dict[str, Any]]:
+    """The last turns of a conversation as a history, from the record: a program need not repeat them."""
+    thread, _ = thread_of(target.workspace, program.sender, session)
+    conversations = Conversations(program.daemon.store, program.sender)
+    try:
+        found = await conversations.show(thread, limit=MOST_REMEMBERED)
+    except NotFoundError:
+        return []
+    history: list[dict[str, Any]] = []
+    for turn in found["turns"]:
+        if turn["kind"] == "turn" and turn["user"] and turn["text"]:
+            history.append({"role": "user", "content": turn["user"]})
+            history.append({"role": "assistant", "content": turn["text"]})
+    return history
+
+
+async def resumed(program: Program, id: str) -> Turn | None:
+    """The turn that a program calls ``id``, where a restart cut it off: begun again if that does no harm, else answered so.
+
+    None where there is none: it never began, or it is answered, or under way.
+    """
+    daemon = program.daemon
+    rows = await daemon.store.rows(_CLAIMED, (program.sender, turn_id(program, id), HELP))
+    if not rows or not rows[0][1]:
+        return None
+    workspace, body = rows[0]
+    tenant = daemon.host if workspace == HOST else await daemon.tenants.twin(workspace)
+    recorded = emergence.from_object(orjson.loads(body))
+    extensions = {
+        key: found for key, found in recorded.extensions.items() if key not in (THREAD, PEER_THREAD)
+    }
+    if (
+        PEER_THREAD in recorded.extensions
+    ):  # the session as it was named: the record has the thread in its place
+        extensions[THREAD] = recorded.extensions[PEER_THREAD]
+    asked = Envelope(recorded.id, recorded.sender, tenant.id, HELP, recorded.data, extensions)
+    turn = daemon.dispatcher.submit_once(asked, program.caller)
+    turn.session = extensions.get(THREAD)
+    return turn
