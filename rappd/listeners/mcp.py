@@ -24,6 +24,7 @@ from envelopes.codecs.mcp import McpRequest
 from envelopes.envelope import new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.turns import Turn
+from rappd.errors import RefusedError
 from rappd.listeners.bodies import JSON, BodyTooLargeError, body_of
 from rappd.listeners.event_stream import EventStream, is_wanted, opened
 from rappd.listeners.federation.callers import FEDERATION
@@ -95,6 +96,10 @@ async def listen(request: web.Request) -> web.StreamResponse:
     """Word of changed tools, for programs of the older revisions; no other request goes this way."""
     try:
         program = _program(request)
+        if request.headers.get("Origin") not in (None, *program.daemon.live_settings.origins):
+            raise RefusedError(
+                "Pages of other sites may not listen here.", do="Add the site to http.origins."
+            )
     except ReportableError as found:
         note_refusal(request, "mcp", None, found)
         return _not_let_in(found)

@@ -94,15 +94,15 @@ async def _begin_ask(program: Program, arguments: dict[str, Any], id: str) -> Tu
     return await begin(program, target, asked, id=id, session=session)
 
 
-def outcome(reply: Envelope, session: Any) -> dict[str, Any]:
-    """The tool's result that a reply is. ``session`` is the conversation of a talk."""
+def outcome(reply: Envelope) -> dict[str, Any]:
+    """The tool's result that a reply is."""
     if reply.verb == ERROR:
         return failure(RefusedTurnError(reply))
     data = reply.data
     if "response" not in data:
         return mcp.call_result(str(data.get("result", "")))
     answer = str(data["response"])
-    told: dict[str, Any] = {"response": answer, "conversation": session}
+    told: dict[str, Any] = {"response": answer, "conversation": reply.extensions.get(PEER_THREAD)}
     told |= {key: data[key] for key in ("model", "notice") if data.get(key)}
     return {"content": [{"type": "text", "text": answer}], "structuredContent": told, "isError": False}
 
@@ -115,7 +115,7 @@ def failure(found: ReportableError) -> dict[str, Any]:
 async def result_of(turn: Turn) -> dict[str, Any]:
     """The tool's result of a turn, once there is one."""
     try:
-        return outcome(await turn.reply(), turn.session)
+        return outcome(await turn.reply())
     except ReportableError as found:
         return failure(found)
 
@@ -149,7 +149,7 @@ async def cancel_task(program: Program, id: str) -> None:
 def _ended(id: str, created: int, reply: Envelope) -> Task:
     updated, kept = created, int(DONE_KEPT_SECONDS * 1000)
     if reply.verb != ERROR:
-        return Task(id, "completed", created, updated, outcome(reply, _session(reply)), kept_ms=kept)
+        return Task(id, "completed", created, updated, outcome(reply), kept_ms=kept)
     reason = reply.data.get("reason")
     if reason == "stopped":
         return Task(id, "cancelled", created, updated, kept_ms=kept)
@@ -157,10 +157,6 @@ def _ended(id: str, created: int, reply: Envelope) -> Task:
         problem = {"code": INTERNAL_ERROR, "message": refused(RefusedTurnError(reply))}
         return Task(id, "failed", created, updated, problem=problem, kept_ms=kept)
     return Task(id, "completed", created, updated, failure(RefusedTurnError(reply)), kept_ms=kept)
-
-
-def _session(reply: Envelope) -> Any:
-    return reply.extensions.get(PEER_THREAD)
 
 
 def _agents(program: Program, workspace: str) -> list[Endpoint[Call]]:
