@@ -258,7 +258,7 @@ def tool(
 
 
 def call_result(text: str, *, is_error: bool = False) -> dict[str, Any]:
-    """What an agent answered, as a tool's result: text; a JSON object also as ``structuredContent``.
+    """The result of a tool from an agent's text: that text; a JSON object also as ``structuredContent``.
 
     An object that is a result of the protocol's own (``content`` with blocks of its kinds) is passed on as it is.
     """

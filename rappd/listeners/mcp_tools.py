@@ -33,7 +33,7 @@ from rappd.tenants.tenant import HOST
 ASK = "ask"
 _MOST_TWINS_NAMED = 50
 _RESUMED_SECONDS = 0.5
-"""What a restart cut off is mostly answered at once."""
+"""A turn that a restart cut off is mostly answered at once."""
 _UNFIT = re.compile(r"[^A-Za-z0-9_.-]")
 _LONGEST_NAME = 128
 
@@ -47,7 +47,7 @@ class Tool(NamedTuple):
 
 
 async def tools_of(program: Program) -> dict[str, Tool]:
-    """What a program may call, by name: ``ask`` first, then agents of the brainstem, then those of twins that are awake."""
+    """Tools of a program by name: ``ask`` first, then agents of the brainstem, then those of twins that are awake."""
     known = await targets(program)
     found = {ASK: Tool(HOST, "", _ask_row([one.id for one in known]))} if known else {}
     if not program.direct:
