@@ -38,6 +38,7 @@ from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
 DO = {
+    "unanswered": "Connect a model, or see to what failed; then let the workflow go on.",
     "download": "The text has Ollama's words; try again, what has arrived is kept.",
     "model_server": "The text says what is wrong with the server; nothing was saved.",
     "unrecorded": "Do what the message says; the answer then comes by itself, and the same `turn_id` gets it.",

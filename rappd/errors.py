@@ -113,6 +113,12 @@ class AgentFailedError(RappdError):
     code = "agent"
 
 
+class UnansweredError(RappdError):
+    """A step of a workflow that got a text and no answer: its model or its agents failed, or none does it."""
+
+    code = "unanswered"
+
+
 class AgentInterruptedError(RappdError):
     """The worker of an agent ended in the middle of a call; it may have been done, or not."""
 

@@ -25,11 +25,12 @@ from agents.brainstem.text_calls import (
 )
 from agents.contract.agent import Agent
 from agents.contract.looking import only_looks
+from agents.errors import ModelUnavailableError
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.pictures import parts, with_pictures
 from agents.providers.provider import Completion, Message, ModelRequest, Provider, Usage
 from agents.runtime.registry import AgentRegistry
-from agents.runtime.result_text import OnPiece
+from agents.runtime.result_text import OnPiece, complaint_in
 from agents.runtime.runner import AgentResult, AgentRunner
 from envelopes.codecs.pictures import Picture
 from envelopes.events import Call, Delta, Emit, Notice, Piece, Result, Thought, Waiting
@@ -108,6 +109,8 @@ class Answer(msgspec.Struct):
 
     ``provider`` is who answered last, as screens show it; ``seconds`` is how long the turn took.
     ``agents_used``: names of the agents that were performed, where a model answered that was offered some; else None.
+    ``failure``: the reason why the text answers nothing: the model failed, keyword matching found no agent, or every
+    agent that was called failed; else "".
     """
 
     text: str
@@ -122,6 +125,7 @@ class Answer(msgspec.Struct):
     provider: str = ""
     seconds: float = 0.0
     agents_used: list[str] | None = None
+    failure: str = ""
 
 
 class _Turn(msgspec.Struct):
@@ -137,6 +141,20 @@ class _Turn(msgspec.Struct):
     usage: Usage = msgspec.field(default_factory=Usage)
     calls: int = 0
     used: list[str] = msgspec.field(default_factory=list)
+    problem: ModelUnavailableError | None = None
+    """The reason why keyword matching answers in the place of a model."""
+    succeeded: bool = False
+    """An agent was performed, and did not complain."""
+    complaint: str = ""
+    """The last complaint of an agent, where none succeeded."""
+
+    def failure(self, answered_by: str) -> str:
+        """See ``Answer.failure``."""
+        if self.problem is not None:
+            return self.problem.with_advice()
+        if answered_by == OfflineBrain.name and not self.calls and not self.ask.without_model:
+            return "No model answers, and no agent here does that — rappd models connect"
+        return self.complaint
 
 
 class Brainstem:
@@ -189,6 +207,7 @@ class Brainstem:
             answered_by,
             time.monotonic() - began,
             turn.used if tools and answered_by != OfflineBrain.name else None,
+            turn.failure(answered_by),
         )
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
@@ -239,6 +258,7 @@ class Brainstem:
                 emit(Delta(rest))
         turn.model = completion.model or turn.model
         turn.provider = completion.provider
+        turn.problem = request.extra.get("problem") or turn.problem
         turn.usage.add(completion)
         if completion.notice and completion.notice not in turn.notice:
             turn.notice = f"{turn.notice} {completion.notice}".strip()
@@ -336,6 +356,12 @@ class Brainstem:
             on_piece = show.piece if ask.emit else None
             ran = await tool.handler(ask.context, read.arguments, upstream, on_piece)
         show.result(ran)
+        if not read.problem:
+            complaint = "" if ran.ok else ran.result or "it failed"
+            if ran.ok and ran.result.startswith("{"):
+                complaint = complaint_in(ran.result)
+            turn.succeeded = turn.succeeded or not complaint
+            turn.complaint = "" if turn.succeeded else f"{name}: {complaint}"
         if not read.problem and name not in turn.used:
             turn.used.append(name)
         told = ran.told(turn.modes.result_characters)

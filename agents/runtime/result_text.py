@@ -16,6 +16,9 @@ MOST_CHARACTERS = 60 << 20
 MOST_FOLLOWED = 1 << 20
 """Characters that are shown while it still runs."""
 
+MOST_COMPLAINT = 64 << 10
+"""Characters of a result that may be a complaint."""
+
 _ADDRESS = re.compile(r"<.+ at 0x[0-9a-fA-F]+>+", re.DOTALL)
 """The text that Python writes for a value without one of its own."""
 
@@ -45,6 +48,19 @@ def as_text(value: Any) -> str:
     else:
         text = _own_text(value)
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def complaint_in(text: str) -> str:
+    """The complaint of an agent that returned ``{"status": "error", …}``; "" for every other result."""
+    if not text.startswith("{") or '"error"' not in text[:MOST_COMPLAINT]:
+        return ""
+    try:
+        found = json.loads(text[:MOST_COMPLAINT])
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(found, dict) or found.get("status") != "error":
+        return ""
+    return str(found.get("message") or found.get("error") or "it failed")
 
 
 def is_generator(value: Any) -> bool:

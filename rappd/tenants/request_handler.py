@@ -22,7 +22,13 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import OWNER, PROGRAM, Caller
 from rappd.dispatch.turns import RequestContext
-from rappd.errors import AgentFailedError, AgentInterruptedError, RefusedError, UsageProblemError
+from rappd.errors import (
+    AgentFailedError,
+    AgentInterruptedError,
+    RefusedError,
+    UnansweredError,
+    UsageProblemError,
+)
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.tenant_endpoints import LOOKS
 from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler
@@ -89,6 +95,8 @@ class TenantRequestHandler:
                 at_computer=self._at_computer() if caller.listener == "tether" else None,
             )
         )
+        if answer.failure and caller.listener == "tether" and "workflow" in data:
+            raise UnansweredError(answer.failure)  # a step: the next one would take these words for an answer
         if context.usage is not None:
             answer.usage.include(context.usage)
         if caller.operator and (unheard := self._tenant.notices.take()):

@@ -244,7 +244,7 @@ class Coordinator:
             tenant = await self._rights.player(played, caller)
             cue, without_model = cue_of(step, run.record.answers, run.record.files)
         except ReportableError as problem:
-            await self._perform(run, run.state.failed(problem.with_advice()))
+            await self._perform(run, run.state.failed(problem.with_advice(), final=True))
             return
         name, guid = self._rights.behalf(run.record.starter)
         data: dict[str, Any] = {
@@ -279,8 +279,8 @@ class Coordinator:
             return run.state.failed("It was cut off.")
         if reply.verb == DONE:
             return self._answered(run, reply.data)
-        why = [reply.data.get("msg", ""), reply.data.get("do", "")]
-        return run.state.failed(" ".join(str(one) for one in why if one))
+        why = [str(reply.data.get("msg", "")), str(reply.data.get("do", ""))]
+        return run.state.failed(" — ".join(one.rstrip(".") for one in why if one) + ".")
 
     async def _stop(self, run: _Run, reason: str) -> bool:
         """Stops the turn under way. Returns True when its answer is recorded already, and counts."""
@@ -329,6 +329,8 @@ class Coordinator:
     def _status_text(self, run: _Run, action: Write) -> str:
         title = run.workflow.title
         step = min(run.record.step, len(run.workflow.steps))
+        if action.again:
+            return f"Step {step} failed, and is asked once more. {action.why}".strip()
         return {
             Status.RUNNING: f"{title} goes on with step {step}.",
             Status.PAUSED: f"{title} is paused. {action.why}".strip(),

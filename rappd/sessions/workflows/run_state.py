@@ -33,11 +33,12 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write the status down; ``why`` is a sentence, or ""."""
+    """Write the status down; ``why`` is a sentence, or "". ``again``: the step failed, and is asked once more."""
 
     status: Status
     why: str = ""
     preempted: bool = False
+    again: bool = False
 
 
 Action = Ask | Stop | Write
@@ -47,12 +48,15 @@ class RunState:
     """The states: asking or not, running or paused, interjections that are being answered; done or aborted.
 
     A turn that was stopped or cut off is asked again. ``answered`` may come late: after ``interject`` or ``pause``.
+    A step that failed is asked once more, then the run pauses.
     """
 
     def __init__(self, steps: int, *, step: int = 1, status: Status = Status.RUNNING) -> None:
         self.steps, self.step, self.status = steps, step, status
         self.asking = False
         self.interjections = 0
+        self.tried = False
+        """The present step failed once."""
 
     @property
     def is_over(self) -> bool:
@@ -72,17 +76,22 @@ class RunState:
         """The step was answered."""
         if self.is_over:
             return []
-        self.asking = False
+        self.asking = self.tried = False
         self.step += 1
         if self.step > self.steps:
             return self._end()
         return [self._ask()] if self._may_ask else []
 
-    def failed(self, why: str) -> list[Action]:
-        """The step was refused or failed: the operator decides."""
+    def failed(self, why: str, *, final: bool = False) -> list[Action]:
+        """The step was refused or failed: it is asked once more, unless that is ``final``; then the operator decides."""
         if self.is_over:
             return []
         self.asking = False
+        if self.status is Status.RUNNING and not self.tried and not final:
+            self.tried = True
+            found: list[Action] = [Write(Status.RUNNING, why, again=True)]
+            return [*found, self._ask()] if self._may_ask else found
+        self.tried = False
         self.status = Status.PAUSED
         return [Write(Status.PAUSED, why)]
 

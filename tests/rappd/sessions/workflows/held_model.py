@@ -11,11 +11,12 @@ from fixtures.loopback_server import FakeModel, Message, says
 
 
 class HeldModel(FakeModel):
-    """Answers ``answer to TEXT``. Questions that hold a word in ``held`` wait."""
+    """Answers ``answer to TEXT``. Questions that hold a word in ``held`` wait; ``failing`` are refused so many times."""
 
     def __init__(self) -> None:
         super().__init__()
         self.held: set[str] = set()
+        self.failing: dict[str, int] = {}
         self.texts: list[str] = []
         self._changed = asyncio.Event()
 
@@ -40,6 +41,9 @@ class HeldModel(FakeModel):
         while any(word in text for word in self.held):
             self._changed.clear()
             await self._changed.wait()
+        if self.failing.get(text, 0) > 0:
+            self.failing[text] -= 1
+            return web.json_response({"error": {"message": "out of memory (5.6 GiB)"}}, status=400)
         self.script = [says(f"answer to {text}")]
         return await super()._complete(request)
 

@@ -201,6 +201,37 @@ def test_failing_step_pauses_with_the_reason(desk: Desk) -> None:
     assert refused["error"].startswith("Nobody plays Bob:")
 
 
+def test_step_whose_model_fails_once_is_asked_once_more(desk: Desk, model: HeldModel) -> None:
+    model.failing[TWO] = 1
+    desk.run()
+    events = desk.sees("done")
+    assert cues(events) == ["one", TWO, TWO, THIRD]
+    (failed,) = [one for one in events if one.get("error")]
+    assert "out of memory (5.6 GiB)" in failed["text"]
+    assert any(one["text"].startswith("Step 2 failed, and is asked once more.") for one in events)
+
+
+def test_step_that_fails_twice_pauses_with_the_models_words_and_is_no_text_to_debate(
+    desk: Desk, model: HeldModel
+) -> None:
+    model.failing[TWO] = 2
+    desk.run()
+    events = desk.sees("paused")
+    assert cues(events) == ["one", TWO, TWO]
+    assert "out of memory (5.6 GiB)" in events[-1]["text"] and "Three is paused." in events[-1]["text"]
+    desk.ask("POST", "/workflows/resume", {})
+    assert cues(desk.sees("done")) == ["one", TWO, TWO, TWO, THIRD]
+    assert "out of memory" not in str([asked["messages"] for asked in model.asked[-1:]])
+
+
+def test_step_that_no_agent_does_without_a_model_pauses(offline: Desk) -> None:
+    offline.write(THREE)
+    offline.run()
+    events = offline.sees("paused")
+    assert cues(events) == ["one", "one"]
+    assert "No model answers, and no agent here does that" in events[-1]["text"]
+
+
 async def test_phone_without_the_right_is_refused(desk: Desk, model: HeldModel, phone: MakePhone) -> None:
     anna = await phone(workflows=False)
     for action in ("start", "pause", "resume", "abort"):
@@ -390,11 +421,15 @@ def test_debate_takes_the_story_of_its_folder(offline: Desk) -> None:
     assert "A storm closed the harbour." in offline.sees("done")[-2]["text"]
 
 
-def test_debate_without_a_story_asks_hacker_news(offline: Desk) -> None:
+def test_debate_without_a_story_asks_hacker_news_and_debates_no_failure(offline: Desk) -> None:
+    (offline.home / "brainstem" / ".env").write_text("HACKER_NEWS_API=http://127.0.0.1:1/v0\n")
+    offline.ask("POST", "/chat", {"user_input": "hacker news?"})  # reads the variable
     offline.run("debate")
-    events = offline.sees("done")
+    events = offline.sees("paused")
     tools = [one["text"] for one in events if one["kind"] == "tool_dispatch"]
-    assert tools[:1] == ["HackerNews"]
+    assert tools == ["HackerNews", "HackerNews"]
+    assert {one["to"] for one in events if one.get("on_behalf_of")} == {"Reporter"}
+    assert "HackerNews: Hacker News did not answer" in events[-1]["text"]
 
 
 def test_workflow_from_an_egg_waits_for_approval(desk: Desk, tmp_path: Path) -> None:

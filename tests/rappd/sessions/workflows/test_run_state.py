@@ -12,6 +12,7 @@ from rappd.sessions.workflows.errors import WorkflowStateError
 from rappd.sessions.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
 
 RUNNING, PAUSED = Write(Status.RUNNING), Write(Status.PAUSED)
+AGAIN = Write(Status.RUNNING, "no", again=True)
 PREEMPTED = Write(Status.RUNNING, preempted=True)
 
 
@@ -30,8 +31,12 @@ def after(state: RunState, *events: str) -> list[Action]:
         (["start"], [RUNNING, Ask(1)]),
         (["start", "answered"], [Ask(2)]),
         (["start", "answered", "answered"], [Write(Status.DONE)]),
-        (["start", "failed no"], [Write(Status.PAUSED, "no")]),
-        (["start", "failed no", "resume"], [RUNNING, Ask(1)]),
+        (["start", "failed no"], [AGAIN, Ask(1)]),
+        (["start", "failed no", "failed no"], [Write(Status.PAUSED, "no")]),
+        (["start", "failed no", "answered", "failed no"], [AGAIN, Ask(2)]),
+        (["start", "failed no", "failed no", "resume"], [RUNNING, Ask(1)]),
+        (["start", "failed no", "failed no", "resume", "failed no"], [AGAIN, Ask(1)]),
+        (["start", "pause", "failed no"], [Write(Status.PAUSED, "no")]),
         (["start", "pause"], [PAUSED]),
         (["start", "pause", "answered"], []),
         (["start", "pause", "answered", "resume"], [RUNNING, Ask(2)]),
