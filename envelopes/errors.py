@@ -58,6 +58,12 @@ class MalformedError(EnvelopeError):
         self.sender = ""
 
 
+class XmlRefusedError(EnvelopeError):
+    """XML with a document type, an entity or a processing instruction, which nobody expands here."""
+
+    code = "xml_refused"
+
+
 class BadSignatureError(EnvelopeError):
     """A record whose signature is missing, too old, of another key, or not over this record."""
 
