@@ -109,6 +109,14 @@ def refusal_of(
     )
 
 
+def check(envelope: Envelope) -> None:
+    """Raises ``MalformedError`` for a record of another codec that ``decode`` would not take."""
+    try:
+        _check(envelope.id, envelope.sender, envelope.recipient, envelope.verb, envelope.data)
+    except MalformedError as problem:
+        raise _addressed(problem, as_object(envelope)) from None
+
+
 def http_status(reply: Envelope) -> int:
     """The status that a reply travels with: 202 for ACK, an ERROR's own code (400 to 599), else 200."""
     if reply.verb == ACK:

@@ -331,6 +331,11 @@ class Dispatcher:
         found = await self._store.answer_to(sender, id)
         return emergence.from_object(orjson.loads(found)) if found is not None else None
 
+    async def has_session(self, caller: str, session: Any) -> bool:
+        """True when a caller has begun a thread of that session."""
+        await self._store.flush()
+        return await self._store.has_session(caller, orjson.dumps(session).decode())
+
     def record_note(self, note: Envelope) -> None:
         """Writes down a NOTE, which nobody answers, on the thread that it names."""
         self._write(note)

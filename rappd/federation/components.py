@@ -184,6 +184,7 @@ async def build_components(
     from neighborhoods.transport.connector import Connector
     from neighborhoods.transport.peer_client import PeerClient
     from rappd.federation.advertised_capabilities import CapabilityCatalog
+    from rappd.federation.code_access import CodeAccess
     from rappd.federation.handshake_client import pairing_parts
     from rappd.federation.inbound import InboundHandler
     from rappd.federation.node_identity import material
@@ -230,7 +231,12 @@ async def build_components(
     return FederationComponents(
         trust=trust,
         credentials=await RequestAuthenticator.open(
-            node.identity, peers, tables.tokens, tables.inbox, base.memberships.capabilities
+            node.identity,
+            peers,
+            tables.tokens,
+            tables.inbox,
+            base.memberships.capabilities,
+            CodeAccess(node.home.keys / "codes"),
         ),
         catalogue=catalogue,
         receiver=receiver,

@@ -21,6 +21,7 @@ from neighborhoods.errors import UsedUpError
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.storage import IssuedToken
 from rappd.dispatch.rights import Caller
+from rappd.federation.code_access import CodeAccess
 from rappd.store.inbox_table import InboxTable
 from rappd.store.token_table import TokenTable
 
@@ -47,8 +48,10 @@ class RequestAuthenticator:
         inbox: InboxTable,
         revoked: dict[str, int],
         published: Published,
+        codes: CodeAccess,
     ) -> None:
-        """``published``: what a paired machine may do by what is published to it."""
+        """``published``: what a paired machine may do by what is published to it. ``codes``: secrets of authenticators."""
+        self.codes = codes
         self._rows = rows
         self._inbox = inbox
         self._published = published
@@ -69,9 +72,11 @@ class RequestAuthenticator:
         rows: TokenTable,
         inbox: InboxTable,
         published: Published,
+        codes: CodeAccess,
     ) -> RequestAuthenticator:
-        """With what was taken back up to now."""
-        return cls(identity, book, rows, inbox, await rows.revoked(), published)
+        """With what was taken back up to now, and the secrets that are kept."""
+        await asyncio.to_thread(codes.load)
+        return cls(identity, book, rows, inbox, await rows.revoked(), published, codes)
 
     def who(self, token: str, certificate: bytes | None) -> tuple[Caller, str]:
         """The caller, and the name that its envelopes are from when they may not say so themselves.
@@ -91,6 +96,28 @@ class RequestAuthenticator:
             ), ""
         self._was_used(shown.jti)
         return Caller("federation", caps=shown.caps), f"{shown.name}_token-{shown.jti[:8]}"
+
+    async def by_code(self, user: str, code: str, address: str) -> tuple[Caller, str, str]:
+        """The caller by an authenticator's code, the name that its envelopes are from, and the id of its access.
+
+        Raises ``WrongCodeError``, ``CodeBanError``.
+        """
+        living = {one.jti: one for one in await self._living() if one.name == user}
+        jti = await self.codes.admit(user, code, address, living)
+        self._was_used(jti)
+        return Caller("federation", caps=living[jti].caps), f"{user}_token-{jti[:8]}", jti
+
+    def is_living(self, jti: str) -> bool:
+        """False once an access with an authenticator was revoked."""
+        return jti in self.codes
+
+    async def has_codes(self) -> bool:
+        """True while an access with an authenticator counts."""
+        return bool(self.codes) and any(one.jti in self.codes for one in await self._living())
+
+    async def _living(self) -> list[IssuedToken]:
+        now = _now()
+        return [one for one in await self._rows.tokens() if not one.revoked_at and one.expires_at > now]
 
     async def armed(self, envelope: Envelope, caller: Caller) -> Caller:
         """The caller with what its envelope shows beside: a signature, a capability that was passed on.
@@ -145,6 +172,7 @@ class RequestAuthenticator:
         await self._rows.revoke(jti, at)
         self.revoked[jti] = at
         self.forget(jti)
+        await self.codes.remove(jti)
 
     def forget(self, name: str) -> None:
         """Drops what was verified by a ``jti`` or for a peer."""

@@ -130,14 +130,16 @@ async def upload(request: web.Request, *, fields: dict[str, str] | None = None) 
 
 
 async def body_of(request: web.Request, most: int) -> bytes:
-    """Reads the body of a remote caller: at most ``most`` bytes of JSON, within ``BODY_SECONDS``.
-
-    Raises ``ReportableError``.
-    """
+    """The body of a remote caller as ``read_body`` reads it, of JSON."""
     if not wire.is_content_type(request.headers.get("Content-Type")):
         raise UnsupportedMediaTypeError(
             "The body is not application/json in UTF-8.", do=f"Send {emergence.CONTENT_TYPE}."
         )
+    return await read_body(request, most)
+
+
+async def read_body(request: web.Request, most: int) -> bytes:
+    """Reads the body of a remote caller: at most ``most`` bytes, within ``BODY_SECONDS``. Raises ``ReportableError``."""
     if request.headers.get("Content-Encoding", "identity").strip().lower() != "identity":
         raise UnsupportedMediaTypeError("The body is packed.", do="Send it as it is.")
     if (request.content_length or 0) > most:

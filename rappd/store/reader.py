@@ -166,6 +166,14 @@ class Reader:
             ).fetchall()
         return [ThreadRow(*row) for row in rows]
 
+    def has_session(self, caller: str, session: str) -> bool:
+        """True when a caller has a thread of that session, which is JSON text. Looks at all threads."""
+        with in_words(self._path):
+            row = self._db.execute(
+                "SELECT 1 FROM threads WHERE caller = ? AND session = ? LIMIT 1", (caller, session)
+            ).fetchone()
+        return row is not None
+
     def noted(self, thread: str, kind: str) -> bool:
         """True when a thread has a NOTE of that kind."""
         with in_words(self._path):

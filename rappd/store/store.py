@@ -171,6 +171,10 @@ class Store:
         """See ``Reader.thread_events``."""
         return await self._read(Reader.thread_events, prefix, after=after, last=last, first=first)
 
+    async def has_session(self, caller: str, session: str) -> bool:
+        """See ``Reader.has_session``."""
+        return await self._read(Reader.has_session, caller, session)
+
     async def threads_by(self, caller: str) -> list[ThreadRow]:
         """See ``Reader.threads_by``."""
         return await self._read(Reader.threads_by, caller)

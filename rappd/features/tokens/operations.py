@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import re
 import time
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from envelopes.envelope import is_uuid, new_id
 from envelopes.errors import BadCapabilityError
@@ -40,8 +42,13 @@ class TokenOperations:
         return {"tokens": [self._row(token) for token in await m.tables.tokens.tokens()]}
 
     @operation("tokens.issue", "POST", "/tokens", right=OWNER)
-    async def issue(self, name: Text, caps: list[str] | None = None, days: float = DAYS) -> dict[str, Any]:
-        """A token for a program: its `name`, `caps` (what it may do), `days`. Its text is in this answer alone."""
+    async def issue(
+        self, name: Text, caps: list[str] | None = None, days: float = DAYS, totp: bool = False
+    ) -> dict[str, Any]:
+        """A token for a program: its `name`, `caps` (what it may do), `days`. Its text is in this answer alone.
+
+        With `totp` it has no text: it comes in by the codes of an authenticator, whose `secret` is in this answer alone.
+        """
         m = self._machines
         parts = await m.available()
         if not _LABEL.fullmatch(name):
@@ -50,17 +57,23 @@ class TokenOperations:
             )
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
         token = _kept(new_id(), name, allowed, now, seconds)
-        text = await asyncio.to_thread(
-            mint_issued_token,
-            m.node.identity,
-            name=name,
-            caps=allowed,
-            now=now,
-            seconds=seconds,
-            jti=token.jti,
-        )
+        if totp:
+            secret = base64.b32encode(await parts.credentials.codes.add(token.jti)).decode()
+            uri = f"otpauth://totp/rappd:{name}?secret={secret}&issuer={quote(m.node.name)}"
+            shown = {"user": name, "secret": secret, "uri": uri}
+        else:
+            text = await asyncio.to_thread(
+                mint_issued_token,
+                m.node.identity,
+                name=name,
+                caps=allowed,
+                now=now,
+                seconds=seconds,
+                jti=token.jti,
+            )
+            shown = {"text": text}
         await parts.credentials.issue(token)
-        return {"token": {**self._row(token), "text": text}}
+        return {"token": {**self._row(token), **shown}}
 
     @operation("tokens.capability", "POST", "/tokens/capability", right=OWNER)
     async def capability(

@@ -25,7 +25,7 @@ from rappd.listeners import mcp, ollama
 from rappd.listeners.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import plain, problem
-from rappd.listeners.federation import envelopes, pairing
+from rappd.listeners.federation import envelopes, pairing, xml_messages
 from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
 from rappd.listeners.federation.envelopes import FOR_BATCHES
 from rappd.listeners.federation.operation_routes import routes_of
@@ -92,7 +92,7 @@ def build(daemon: Daemon) -> web.Application:
         conversations=partial(RecordedConversations, home.database),
     )
     app.on_shutdown.append(_hang_up)
-    for module in (envelopes, pairing, mcp, ollama):
+    for module in (envelopes, pairing, mcp, ollama, xml_messages):
         app.add_routes(module.routes)
     app.add_routes(routes_of(machines.eggs, shared))
     return app

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from aiohttp import web
 
+from envelopes.envelope import HELLO, Envelope
 from envelopes.errors import ReportableError
 from neighborhoods.auth.tls import presented_certificate
 from rappd.daemon.rate_limit import AddressLimit
@@ -52,3 +55,38 @@ HELLO_LIMIT = web.AppKey("hello_limit", AddressLimit)
 """Limits HELLOs of unauthenticated callers, for each address."""
 SIGNED_LIMIT = web.AppKey("signed_limit", AddressLimit)
 """Limits other requests of unauthenticated callers, which take time to verify."""
+
+
+@dataclass(slots=True, frozen=True)
+class RequestSender:
+    """The sender of a request; ``name`` is what a token without a machine of its own is called."""
+
+    request: web.Request
+    who: Caller
+    name: str
+
+    async def armed(self, envelope: Envelope) -> tuple[Envelope, Caller]:
+        """The envelope as whose it is, and what its sender may do by all that it shows."""
+        app = self.request.app
+        known = self.who.peer or self.who.caps
+        limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
+        try:
+            armed = await app[FEDERATION].parts.credentials.armed(envelope, self.who)
+        except ReportableError:
+            if not known:
+                limit.take(self.request.remote or "")
+            raise
+        if not known and not armed.peer and not armed.caps:
+            limit.take(self.request.remote or "")  # what proves itself is never limited by what does not
+        if armed.peer and not self.who.peer:
+            mark_authenticated(self.request)
+        if self.name and not armed.peer:
+            envelope = Envelope(
+                envelope.id,
+                self.name,
+                envelope.recipient,
+                envelope.verb,
+                envelope.data,
+                envelope.extensions,
+            )
+        return envelope, armed

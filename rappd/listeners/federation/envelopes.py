@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from typing import Any
 
 from aiohttp import web
 
 from envelopes.codecs import emergence, wire
-from envelopes.envelope import ACK, HELLO, Envelope
+from envelopes.envelope import ACK, Envelope
 from envelopes.errors import MalformedError, ReportableError
 from neighborhoods.errors import NotPairedError
 from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, PeerConnection
@@ -19,16 +18,10 @@ from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError
 from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService
-from rappd.listeners.admission import mark_authenticated
 from rappd.listeners.bodies import body_of, ok
 from rappd.listeners.event_stream import is_wanted, last_seen, opened
-from rappd.listeners.federation.callers import (
-    FEDERATION,
-    HELLO_LIMIT,
-    SIGNED_LIMIT,
-    caller,
-    is_still,
-)
+from rappd.listeners.federation import xml_messages
+from rappd.listeners.federation.callers import FEDERATION, RequestSender, caller, is_still
 
 routes = web.RouteTableDef()
 
@@ -44,8 +37,10 @@ async def one(request: web.Request) -> web.StreamResponse:
     With `Accept: text/event-stream` a HELP's progress comes as STREAM envelopes, its DONE or ERROR last.
     """
     machines = request.app[FEDERATION]
+    if xml_messages.is_xml(request):
+        return await xml_messages.posted(request)
     try:
-        by = _By(request, *caller(request))
+        by = RequestSender(request, *caller(request))
         known = by.who.peer or by.who.caps
         envelope = wire.decode(await body_of(request, emergence.MAX_BYTES if known else FOR_STRANGERS))
     except ReportableError as problem:
@@ -67,7 +62,7 @@ async def batch(request: web.Request) -> web.Response:
     """Several at once, for outboxes: kept first, begun afterwards; the replies come in the same order."""
     machines = request.app[FEDERATION]
     try:
-        by = _By(request, *caller(request))
+        by = RequestSender(request, *caller(request))
         known = by.who.peer or by.who.caps
         body = await body_of(request, FOR_BATCHES if known else FOR_STRANGERS)
         found = await asyncio.to_thread(wire.decode_batch, body)
@@ -115,42 +110,9 @@ async def capabilities(request: web.Request) -> web.Response:
     return ok(found)
 
 
-@dataclass(slots=True, frozen=True)
-class _By:
-    """By whom a request is; ``name`` is what a token without a machine of its own is called."""
-
-    request: web.Request
-    who: Caller
-    name: str
-
-    async def armed(self, envelope: Envelope) -> tuple[Envelope, Caller]:
-        """The envelope as whose it is, and what its sender may do by all that it shows."""
-        app = self.request.app
-        known = self.who.peer or self.who.caps
-        limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
-        try:
-            armed = await app[FEDERATION].parts.credentials.armed(envelope, self.who)
-        except ReportableError:
-            if not known:
-                limit.take(self.request.remote or "")
-            raise
-        if not known and not armed.peer and not armed.caps:
-            limit.take(self.request.remote or "")  # what proves itself is never limited by what does not
-        if armed.peer and not self.who.peer:
-            mark_authenticated(self.request)
-        if self.name and not armed.peer:
-            envelope = Envelope(
-                envelope.id,
-                self.name,
-                envelope.recipient,
-                envelope.verb,
-                envelope.data,
-                envelope.extensions,
-            )
-        return envelope, armed
-
-
-async def _accepted(machines: FederationService, by: _By, found: Envelope | MalformedError) -> Envelope:
+async def _accepted(
+    machines: FederationService, by: RequestSender, found: Envelope | MalformedError
+) -> Envelope:
     if isinstance(found, MalformedError):
         return _refusal(machines, found)
     envelope = found

@@ -1,0 +1,228 @@
+"""Messages in XML at the listener for other machines: ``POST /envelopes`` of peers, and ``GET /messages`` for programs."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+from aiohttp import WSCloseCode, WSMsgType, web
+
+from envelopes.codecs import emergence, wire
+from envelopes.envelope import HELP, THREAD, Envelope, is_uuid, new_id
+from envelopes.errors import MalformedError, ReportableError
+from neighborhoods.errors import NotPairedError
+from rappd.dispatch.rights import Caller
+from rappd.errors import NotFoundError
+from rappd.federation.errors import SenderMismatchError
+from rappd.federation.service import FederationService
+from rappd.listeners.admission import mark_authenticated
+from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body
+from rappd.listeners.federation.callers import FEDERATION, RequestSender, caller, is_still
+
+log = logging.getLogger(__name__)
+routes = web.RouteTableDef()
+
+META_NS = "https://xml-pipeline.org/ns/meta/v1"
+SIGN_IN_SECONDS = 15.0
+AT_ONCE = 16
+"""Messages of one connection that are worked on at once."""
+_LARGE = 1 << 16
+_FOR_STRANGERS = 4096
+
+
+def is_xml(request: web.Request) -> bool:
+    """True for a body of XML."""
+    return request.content_type in ("application/xml", "text/xml")
+
+
+async def posted(request: web.Request) -> web.Response:
+    """One message of a paired machine, and its reply."""
+    machines = request.app[FEDERATION]
+    try:
+        by = RequestSender(request, *caller(request))
+        if not by.who.peer:
+            raise UnsupportedMediaTypeError(
+                "XML is taken of paired machines here.", do="GET /messages with an authenticator's code."
+            )
+        raw = await read_body(request, emergence.MAX_BYTES)
+        envelope = await _decoded(machines, raw, by.who, "")
+    except ReportableError as problem:
+        shaped: Any = problem
+        return await _response(wire.refusal_of(shaped, sender=machines.node.id))
+    try:
+        envelope, armed = await by.armed(envelope)
+    except ReportableError as problem:
+        return await _response(machines.parts.receiver.refuse(envelope, problem))
+    reply = await machines.parts.receiver.receive(envelope, armed, stream=False)
+    if not is_still(request, armed):
+        ended = NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
+        reply = machines.parts.receiver.refuse(envelope, ended)
+    return await _response(reply) if reply is not None else web.Response(status=204)
+
+
+@routes.get("/messages")
+async def messages(request: web.Request) -> web.StreamResponse:
+    """A WebSocket of messages in XML. A program says `<authenticate user="…" totp="…"/>` first, and gets a `<catalog/>`."""
+    machines = request.app[FEDERATION]
+    who, _ = caller(request)
+    if not who.peer and not await machines.parts.credentials.has_codes():
+        raise NotFoundError("Nothing is here.", do="rappd token issue NAME --totp")
+    socket = web.WebSocketResponse(heartbeat=20.0, max_msg_size=emergence.MAX_BYTES + 1024, compress=False)
+    await socket.prepare(request)
+    access = ""
+    if who.peer:
+        name = f"brainstem_{who.peer[:16]}"
+    else:
+        try:
+            who, name, access = await _signed_in(request, socket)
+        except ReportableError as problem:
+            await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=str(problem).encode()[:120])
+            return socket
+        mark_authenticated(request)
+    await _Conversation(request, socket, who, name, access).run()
+    return socket
+
+
+async def _signed_in(request: web.Request, socket: web.WebSocketResponse) -> tuple[Caller, str, str]:
+    from envelopes.codecs.xml_message import element_of
+
+    try:
+        async with asyncio.timeout(SIGN_IN_SECONDS):
+            frame = await socket.receive()
+    except TimeoutError:
+        raise MalformedError("Nobody said who they are.") from None
+    if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY) or len(frame.data) > _FOR_STRANGERS:
+        raise MalformedError("The first frame is no <authenticate/>.")
+    text = frame.data if isinstance(frame.data, str) else frame.data.decode(errors="replace")
+    element = element_of(text)
+    user, code = element.get("user"), element.get("totp")
+    if element.tag.rpartition("}")[2] != "authenticate" or not user or not code:
+        raise MalformedError("The first frame is no <authenticate user totp/>.")
+    credentials = request.app[FEDERATION].parts.credentials
+    return await credentials.by_code(user, code, request.remote or "")
+
+
+class _Conversation:
+    """One signed-in connection: each message is a turn of its own, answered when it is over."""
+
+    def __init__(
+        self, request: web.Request, socket: web.WebSocketResponse, who: Caller, name: str, access: str
+    ) -> None:
+        """``access`` is the id of the token that the code stands for; "" for a paired machine."""
+        self._request, self._socket, self._who, self._name, self._access = request, socket, who, name, access
+        self._machines = request.app[FEDERATION]
+        self._room = asyncio.Semaphore(AT_ONCE)
+        self._answering: set[asyncio.Task[None]] = set()
+
+    async def run(self) -> None:
+        """Until either side ends it, and until the trust ends."""
+        await self._socket.send_str(self._catalog())
+        try:
+            async for frame in self._socket:
+                if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+                    break
+                if not self._is_trusted():
+                    await self._socket.close(code=WSCloseCode.POLICY_VIOLATION)
+                    break
+                raw = frame.data.encode() if isinstance(frame.data, str) else frame.data
+                await self._room.acquire()
+                task = asyncio.ensure_future(self._answer(raw))
+                self._answering.add(task)
+                task.add_done_callback(self._answered)
+        finally:
+            for task in self._answering:
+                task.cancel()
+
+    async def _answer(self, raw: bytes) -> None:
+        from envelopes.codecs.xml_message import encode
+
+        reply = await self._reply(raw)
+        if reply is not None and not self._socket.closed and self._is_trusted():
+            thread = str(reply.extensions.get(THREAD, ""))
+            await self._socket.send_bytes(await asyncio.to_thread(encode, reply, thread=thread))
+
+    async def _reply(self, raw: bytes) -> Envelope | None:
+        receiver = self._machines.parts.receiver
+        try:
+            envelope = await _decoded(self._machines, raw, self._who, self._name)
+        except ReportableError as problem:
+            shaped: Any = problem
+            return wire.refusal_of(shaped, sender=self._machines.node.id, recipient=self._name)
+        if self._who.peer:
+            try:
+                armed = await self._machines.parts.credentials.armed(envelope, self._who)
+            except ReportableError as problem:
+                return receiver.refuse(envelope, problem)
+            return await receiver.receive(envelope, armed, stream=False)
+        return await receiver.receive(envelope, self._who, stream=False)
+
+    def _catalog(self) -> str:
+        """What this caller may use, and its own ``from``."""
+        hello = self._machines.parts.catalogue.hello(self._who)
+        rows = "".join(
+            f"<capability name={quoteattr(row['name'])}>{_escaped(row['description'])}</capability>"
+            for row in hello.get("agents", ())
+        )
+        return f'<catalog xmlns="{META_NS}" from={quoteattr(self._name)}>{rows}</catalog>'
+
+    def _is_trusted(self) -> bool:
+        if self._access:
+            return self._machines.parts.credentials.is_living(self._access)
+        return is_still(self._request, self._who)
+
+    def _answered(self, task: asyncio.Task[None]) -> None:
+        self._room.release()
+        self._answering.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, ConnectionError):
+            log.error("a message in XML could not be answered", exc_info=error)
+
+
+async def _decoded(machines: FederationService, raw: bytes, who: Caller, name: str) -> Envelope:
+    """The message as an envelope on a thread that its caller has, or on a new one. Raises ``ReportableError``.
+
+    ``name`` is what a program's envelopes are from; a machine's are from any agent of its own.
+    """
+    from envelopes.codecs.xml_message import decode
+
+    own = machines.node.id
+    found = (
+        await asyncio.to_thread(decode, raw, recipient=own)
+        if len(raw) > _LARGE
+        else decode(raw, recipient=own)
+    )
+    envelope, thread = found.envelope, found.thread.strip()
+    if envelope.sender.rpartition("_")[2] != who.peer[:16] if who.peer else envelope.sender != name:
+        own_name = name or f"brainstem_{who.peer[:16]}"
+        raise SenderMismatchError("'from' is not who sends this.", do=f"Send <from>{own_name}</from>.")
+    if envelope.verb == HELP and THREAD not in envelope.extensions:
+        if thread and not (
+            is_uuid(thread) and await machines.dispatcher.has_session(envelope.sender, thread)
+        ):
+            raise UnknownThreadError("No such thread of yours.", do="Send <thread/> to begin one.")
+        envelope = envelope.extended(**{THREAD: thread or new_id()})
+    wire.check(envelope)
+    return envelope
+
+
+async def _response(reply: Envelope) -> web.Response:
+    from envelopes.codecs.xml_message import CONTENT_TYPE, encode
+
+    thread = str(reply.extensions.get(THREAD, ""))
+    body = await asyncio.to_thread(encode, reply, thread=thread)
+    return web.Response(body=body, status=wire.http_status(reply), headers={"Content-Type": CONTENT_TYPE})
+
+
+def _escaped(text: str) -> str:
+    from envelopes.codecs.xml_repair import IMPOSSIBLE
+
+    plain = IMPOSSIBLE.sub("\ufffd", text)
+    return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+class UnknownThreadError(NotFoundError):
+    """A thread that the caller does not have. Nothing is made by naming it."""
+
+    code = "unknown_thread"

@@ -1,0 +1,282 @@
+"""Messages in XML: of paired machines over HTTPS, and of programs with an authenticator over a WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import stat
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import aiohttp
+import pyotp
+import pytest
+from lxml import etree
+
+from envelopes.codecs.xml_message import ENVELOPE_NS, RAPPD_NS
+from tests.rappd.federation.conftest import Node
+from tests.rappd.federation.plain_machine import PlainMachine
+
+XML = "application/xml"
+
+
+def message(sender: str, data: dict[str, Any], *, to: str = "", thread: str = "", more: str = "") -> str:
+    recipient = f"<to>{to}</to>" if to else ""
+    return (
+        f'<message xmlns="{ENVELOPE_NS}"><meta><from>{sender}</from>{recipient}<thread>{thread}</thread>{more}</meta>'
+        f'<data xmlns="{RAPPD_NS}">{json.dumps(data)}</data></message>'
+    )
+
+
+def read(raw: bytes | str) -> dict[str, Any]:
+    """What a reply says: from, thread, verb and data."""
+    root = etree.fromstring(raw.encode() if isinstance(raw, str) else raw)
+    meta = {one.tag.rpartition("}")[2]: one.text for one in reversed(root[0])}
+    return {**meta, "data": json.loads(root[1].text)}
+
+
+CLOCK = {"agent": "Clock", "args": {}}
+
+
+# Paired machines.
+
+
+@pytest.fixture(scope="module")
+def desk(node: Node) -> PlainMachine:
+    return node.peer("desk", "friend", ["HELP.brainstem", "HELP.brainstem.Clock"])
+
+
+def test_peers_message_is_answered_in_xml(node: Node, desk: PlainMachine) -> None:
+    reply = desk.request(
+        "POST", "/envelopes", message(desk.id, CLOCK).encode(), headers={"Content-Type": XML}
+    )
+    assert (reply.status, reply.headers["content-type"]) == (200, "application/xml; charset=utf-8")
+    said = read(reply.body)
+    assert said["verb"] == "DONE"
+    assert said["data"]["result"] == "it is now"
+    assert said["from"] == f"brainstem_{node.fingerprint[:16]}"
+
+
+def test_conversation_goes_on_by_the_name_of_its_thread(desk: PlainMachine) -> None:
+    first = read(
+        desk.request(
+            "POST", "/envelopes", message(desk.id, CLOCK).encode(), headers={"Content-Type": XML}
+        ).body
+    )
+    again = message(desk.id, CLOCK, thread=first["thread"])
+    second = desk.request("POST", "/envelopes", again.encode(), headers={"Content-Type": XML})
+    assert read(second.body)["thread"] == first["thread"]
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "reason"),
+    [
+        ({"thread": "somebody.elses"}, 404, "unknown_thread"),
+        ({"thread": "6ba7b810-9dad-41d1-80b4-00c04fd430c8"}, 404, "unknown_thread"),
+        ({"to": "Secret_0000000000000000"}, 404, "wrong_recipient"),
+    ],
+)
+def test_what_is_not_the_callers_is_refused(
+    desk: PlainMachine, change: dict[str, str], status: int, reason: str
+) -> None:
+    reply = desk.request(
+        "POST", "/envelopes", message(desk.id, CLOCK, **change).encode(), headers={"Content-Type": XML}
+    )
+    assert (reply.status, read(reply.body)["data"]["reason"]) == (status, reason)
+
+
+@pytest.mark.parametrize("sender", ["core", "system", "brainstem_0000000000000000"])
+def test_name_of_somebody_else_is_refused(desk: PlainMachine, sender: str) -> None:
+    reply = desk.request("POST", "/envelopes", message(sender, CLOCK).encode(), headers={"Content-Type": XML})
+    assert (reply.status, read(reply.body)["data"]["reason"]) == (403, "wrong_sender")
+
+
+def test_refused_xml_says_why_and_is_not_recorded(node: Node, desk: PlainMachine) -> None:
+    bomb = '<!DOCTYPE m [<!ENTITY a "b">]>' + message(desk.id, CLOCK)
+    reply = desk.request("POST", "/envelopes", bomb.encode(), headers={"Content-Type": XML})
+    assert (reply.status, read(reply.body)["data"]["reason"]) == (400, "xml_refused")
+
+
+def test_repaired_message_is_answered_and_the_record_says_so(node: Node, desk: PlainMachine) -> None:
+    ident = "550e8400-e29b-41d4-a716-446655440000"
+    whole = message(desk.id, CLOCK, more=f'<id xmlns="{RAPPD_NS}">{ident}</id>')
+    reply = desk.request(
+        "POST", "/envelopes", whole.removesuffix("</message>").encode(), headers={"Content-Type": XML}
+    )
+    assert read(reply.body)["verb"] == "DONE"
+    asked = next(one for one in node.records(ident) if one["verb"] == "HELP")
+    assert asked["_x_huh"]["repairs"] == ["<message> was closed"]
+
+
+def test_token_without_an_authenticator_sends_json(node: Node, desk: PlainMachine) -> None:
+    token = node.owner("POST", "/tokens", {"name": "plain", "caps": ["HELP.brainstem"]})[1]["token"]["text"]
+    reply = desk.request(
+        "POST",
+        "/envelopes",
+        message("x", CLOCK).encode(),
+        headers={"Content-Type": XML},
+        certificate=False,
+        token=token,
+    )
+    assert reply.status == 415
+
+
+# Programs with an authenticator.
+
+
+def issued(node: Node, name: str, *caps: str) -> dict[str, Any]:
+    body = {"name": name, "caps": caps or ["HELP.brainstem", "HELP.brainstem.Clock"], "totp": True}
+    status, found = node.owner("POST", "/tokens", body)
+    assert status == 200, found
+    token: dict[str, Any] = found["token"]
+    return token
+
+
+def code(token: dict[str, Any], steps: int = 0) -> str:
+    return pyotp.TOTP(token["secret"]).at(time.time() + 30 * steps)
+
+
+def sign_in(user: str, digits: str) -> str:
+    return f'<authenticate user="{user}" totp="{digits}"/>'
+
+
+@asynccontextmanager
+async def connected(node: Node, *, first: str | None) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+    url = f"wss://{node.address}/messages"
+    async with aiohttp.ClientSession() as session, session.ws_connect(url, ssl=False) as socket:
+        if first is not None:
+            await socket.send_str(first)
+        yield socket
+
+
+def refused(node: Node, first: str) -> int | None:
+    """The code with which a first frame closes the connection."""
+
+    async def ask() -> int | None:
+        async with connected(node, first=first) as socket:
+            got = await socket.receive(10)
+            assert got.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED), got
+            return socket.close_code
+
+    return asyncio.run(ask())
+
+
+def test_program_signs_in_gets_its_catalog_and_is_answered(node: Node) -> None:
+    token = issued(node, "console")
+
+    async def talk() -> None:
+        async with connected(node, first=sign_in("console", code(token))) as socket:
+            catalog = etree.fromstring((await socket.receive_str(timeout=10)).encode())
+            assert [one.get("name") for one in catalog] == ["Clock"]
+            me = catalog.get("from")
+            await socket.send_str(message(me, CLOCK))
+            said = read(await socket.receive_bytes(timeout=20))
+            assert (said["verb"], said["to"], said["data"]["result"]) == ("DONE", me, "it is now")
+            await socket.send_str(message(me, {"agent": "Secret", "args": {}}))
+            said = read(await socket.receive_bytes(timeout=20))
+            assert (said["verb"], said["data"]["code"]) == ("ERROR", 403)
+            await socket.send_str(message("core", CLOCK))
+            assert read(await socket.receive_bytes(timeout=20))["data"]["reason"] == "wrong_sender"
+            await socket.send_str("nonsense")
+            assert read(await socket.receive_bytes(timeout=20))["data"]["reason"] == "malformed"
+
+    asyncio.run(talk())
+
+
+def test_secret_is_shown_once_and_only_its_owner_reads_it(node: Node) -> None:
+    token = issued(node, "phone-app")
+    uri = urlsplit(token["uri"])
+    assert (uri.scheme, uri.netloc, parse_qs(uri.query)["secret"]) == ("otpauth", "totp", [token["secret"]])
+    assert "text" not in token
+    assert "secret" not in json.dumps(node.owner("GET", "/tokens")[1])
+    file = node.daemon.home / "keys" / "codes" / f"{token['jti']}.json"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    node.owner("DELETE", f"/tokens/{token['jti']}")
+    assert not file.exists()
+
+
+def test_each_code_counts_once(node: Node) -> None:
+    token = issued(node, "once")
+    digits = code(token)
+
+    async def comes_in() -> None:
+        async with connected(node, first=sign_in("once", digits)) as socket:
+            assert "catalog" in await socket.receive_str(timeout=10)
+
+    asyncio.run(comes_in())
+    assert refused(node, sign_in("once", digits)) == 1008
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "<authenticate/>",
+        "hello",
+        '<hello user="a" totp="b"/>',
+        '<!DOCTYPE a><authenticate user="a" totp="b"/>',
+        '<authenticate user="nobody" totp="000000"/>',
+        "x" * 10_000,
+    ],
+)
+def test_other_first_frames_close_the_connection(node: Node, first: str) -> None:
+    issued(node, "somebody")
+    assert refused(node, first) == 1008
+
+
+def test_five_wrong_codes_are_banned_and_the_sixth_is_not_looked_at(make: Callable[..., Node]) -> None:
+    node = make().start()
+    token = issued(node, "console")
+    wrong = f"{(int(code(token)) + 1) % 1_000_000:06d}"
+    for _ in range(5):
+        assert refused(node, sign_in("console", wrong)) == 1008
+    assert refused(node, sign_in("console", code(token))) == 1008
+    assert node.daemon.log.count("a wrong code") == 5
+
+
+def test_revoked_access_ends_its_connection(node: Node) -> None:
+    token = issued(node, "short")
+
+    async def talk() -> None:
+        async with connected(node, first=sign_in("short", code(token))) as socket:
+            me = etree.fromstring((await socket.receive_str(timeout=10)).encode()).get("from")
+            await asyncio.to_thread(node.owner, "DELETE", f"/tokens/{token['jti']}")
+            await socket.send_str(message(me, CLOCK))
+            await socket.receive(10)
+            assert socket.close_code == 1008
+
+    asyncio.run(talk())
+
+
+def test_nobody_is_let_in_while_there_is_no_such_access(make: Callable[..., Node]) -> None:
+    node = make().start()
+
+    async def ask() -> int:
+        async with (
+            aiohttp.ClientSession() as session,
+            session.get(f"https://{node.address}/messages", ssl=False) as answer,
+        ):
+            return answer.status
+
+    assert asyncio.run(ask()) == 404
+    token = issued(node, "console")
+    assert refused(node, "hello") == 1008
+    node.owner("DELETE", f"/tokens/{token['jti']}")
+    assert asyncio.run(ask()) == 404
+
+
+def test_used_code_stays_used_over_a_restart(make: Callable[..., Node]) -> None:
+    node = make().start()
+    token = issued(node, "console")
+    digits = code(token, 1)  # counts for a minute still
+
+    async def comes_in() -> None:
+        async with connected(node, first=sign_in("console", digits)) as socket:
+            assert "catalog" in await socket.receive_str(timeout=10)
+
+    asyncio.run(comes_in())
+    node.daemon.stop()
+    node.start()
+    assert refused(node, sign_in("console", digits)) == 1008
