@@ -31,7 +31,7 @@ HUH_NS = "https://xml-pipeline.org/ns/huh/1"
 CONTENT_TYPE = "application/xml; charset=utf-8"
 
 HUH = "_x_huh"
-"""What was repaired on the way in: ``{"sha256": of the bytes that came, "repairs": [sentence]}``."""
+"""Repairs on the way in: ``{"sha256": of the bytes that came, "repairs": [sentence]}``."""
 FOREIGN = "_x_xml_meta"
 """Elements in ``<meta>`` that nobody here knows, in canonical form."""
 MOST_ELEMENTS = 20_000
@@ -333,7 +333,7 @@ def _text(name: str, text: str, ns: str = "") -> str:
 
 
 def _told_repairs(huh: object) -> str:
-    """What was repaired, for readers that know ``<huh>``; the whole of it is an extension."""
+    """The ``<huh>`` of repairs, for readers that know it; the whole of them is an extension."""
     repairs = huh.get("repairs") if isinstance(huh, dict) else None
     if not isinstance(repairs, list) or not all(
         isinstance(one, str) and one.isprintable() for one in repairs

@@ -23,7 +23,7 @@ _SECRET_BYTES = 20
 
 
 class _Kept(msgspec.Struct):
-    """What a file holds. ``used`` is the last step whose code was accepted: it never counts again."""
+    """The content of a file. ``used`` is the last step whose code was accepted: it never counts again."""
 
     secret: bytes
     used: int = -1

@@ -38,21 +38,40 @@ def token() -> None:
     help="What it may do; can be given again.",
 )  # fmt: skip
 @click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="How long.")
+@click.option("--totp", is_flag=True, help="It comes in by an authenticator's codes, for messages in XML.")
 @JSON
-def issue(name: str, caps: tuple[str, ...], days: int, printer: Printer) -> None:
+def issue(name: str, caps: tuple[str, ...], days: int, totp: bool, printer: Printer) -> None:
     """Make an access for NAME. Its text is shown once, and never kept.
 
     HELP.brainstem is a talk, HELP.brainstem.Clock one agent, HELP.brainstem.* both and every agent.
     """
-    found = ControlClient(Home.here()).do("tokens.issue", name=name, caps=list(caps), days=days)
+    found = ControlClient(Home.here()).do("tokens.issue", name=name, caps=list(caps), days=days, totp=totp)
     printer.result(found, _show_issued, found["token"])
 
 
 def _show_issued(row: Row) -> None:
     what = f"{strip_control(row['name'])} may {_may(row)} until {_day(row['expires_at'])}."
     print_err(f"{status_mark('good', sys.stderr)} {wrapped(what, 2, stream=sys.stderr)}")
+    if "secret" in row:
+        _show_secret(row)
+        return
     print_err(wrapped("Shown once. Anyone who has it may do that:", 0, stream=sys.stderr))
     print_out(str(row["text"]))
+
+
+def _show_secret(row: Row) -> None:
+    from rappd.tether.qr_code import as_text
+
+    told = "Shown once. Scan it with an authenticator, or type the secret there:"
+    print_err(wrapped(told, 0, stream=sys.stderr))
+    if sys.stdout.isatty():
+        try:
+            for line in as_text(str(row["uri"])):
+                print_out(line)
+        except ImportError:
+            print_err(wrapped("No QR code: the package qrcode is not installed.", 0, stream=sys.stderr))
+    print_out(str(row["uri"]))
+    print_out(str(row["secret"]))
 
 
 @token.command("list")

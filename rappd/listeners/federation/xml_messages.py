@@ -159,7 +159,7 @@ class _Conversation:
         return await receiver.receive(envelope, self._who, stream=False)
 
     def _catalog(self) -> str:
-        """What this caller may use, and its own ``from``."""
+        """The ``<catalog>`` of this caller, with its own ``from``."""
         hello = self._machines.parts.catalogue.hello(self._who)
         rows = "".join(
             f"<capability name={quoteattr(row['name'])}>{_escaped(row['description'])}</capability>"

@@ -32,7 +32,7 @@ def message(sender: str, data: dict[str, Any], *, to: str = "", thread: str = ""
 
 
 def read(raw: bytes | str) -> dict[str, Any]:
-    """What a reply says: from, thread, verb and data."""
+    """Fields of a reply: from, thread, verb and data."""
     root = etree.fromstring(raw.encode() if isinstance(raw, str) else raw)
     meta = {one.tag.rpartition("}")[2]: one.text for one in reversed(root[0])}
     return {**meta, "data": json.loads(root[1].text)}
