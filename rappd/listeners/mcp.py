@@ -155,6 +155,8 @@ async def _notified(request: web.Request, program: Program, asked: McpRequest | 
 
 async def _answer(request: web.Request, program: Program, asked: McpRequest) -> web.StreamResponse:
     method = asked.call.method
+    if method in ("tools/list", "tools/call", "subscriptions/listen"):
+        await program.daemon.host.ready.wait()  # a program that waited for the start is early
     if method == "tools/call":
         return await _call(request, program, asked)
     if method == "subscriptions/listen" and asked.is_modern:
