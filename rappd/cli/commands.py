@@ -4,7 +4,7 @@ GROUPS = {
     "This machine": ("start", "stop", "status", "open", "service", "config", "doctor", "logs"),
     "Talk and agents": ("chat", "models", "agents", "rapps", "cartridge", "threads", "notices"),
     "Twins and eggs": ("twins", "egg", "estate", "backup", "restore"),
-    "Other programs": ("mcp",),
+    "Other programs": ("mcp", "acp"),
     "Machines and phones": (
         *("peers", "call", "outbox", "neighborhood", "fleet", "token"),
         *("pair", "devices", "sessions", "workflows"),
@@ -33,7 +33,8 @@ COMMANDS = {
     ),
     "call": ("rappd.features.calls.cli:call", "Ask another machine, or one of its agents."),
     "outbox": ("rappd.features.calls.outbox_cli:outbox", "What waits for machines that are away."),
-    "mcp": ("rappd.features.programs.mcp_cli:mcp", "Let desktop programs use your agents, by MCP."),
+    "mcp": ("rappd.features.programs.stdio_cli:mcp", "Let desktop programs use your agents, by MCP."),
+    "acp": ("rappd.features.programs.stdio_cli:acp", "Let editors talk with your brainstem, by ACP."),
     "token": ("rappd.features.tokens.cli:token", "Let a program call this machine."),
     "egg": ("rappd.features.eggs.cli:egg", "Pack what lives here into a file; hatch such files."),
     "estate": ("rappd.features.estate.cli:estate", "What is yours, by its rappid; as one egg."),

@@ -97,6 +97,17 @@ class OwnersList:
         )  # fmt: skip
         return str(done["message"])
 
+    async def approve(self, key: str, sha256: str, by: str) -> str:
+        """The owner's yes to the bytes with this hash, from a program of this account; returns what came of it.
+
+        Raises what ``answer`` raises.
+        """
+        row = await self._asked(key)
+        done = await (await self._tenant(row)).admin.approve(row["path"], sha256, waiting_only=True)
+        self._daemon.tether.workflows_changed()
+        log.warning("security: %s was approved in the program %s", row["path"], by)
+        return str(done["message"])
+
     async def _asked(self, key: str) -> dict[str, Any]:
         found = next((row for row in await waiting(self._daemon) if row["key"] == key), None)
         if found is None:

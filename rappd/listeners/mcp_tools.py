@@ -74,11 +74,16 @@ async def begin_tool(program: Program, name: str, arguments: dict[str, Any], *, 
     if name == ASK:
         return await _begin_ask(program, arguments, id)
     if program.direct and any(one.name == name for one in _agents(program, HOST)):
-        return await begin_call(program, HOST, name, arguments, id=id)
+        return await begin_call(program, HOST, name, arguments, id=id, session=_calls_of(program))
     tool = (await tools_of(program)).get(name)
     if tool is None:
         raise RpcError(INVALID_PARAMS, f'There is no tool "{name[:80]}".', do="Ask for tools/list.")
-    return await begin_call(program, tool.workspace, tool.agent, arguments, id=id)
+    return await begin_call(program, tool.workspace, tool.agent, arguments, id=id, session=_calls_of(program))
+
+
+def _calls_of(program: Program) -> str:
+    """The session in which a program's single calls are recorded: one for all of them, not a row in lists for each."""
+    return f"calls of {program.name or 'a program'}"
 
 
 async def _begin_ask(program: Program, arguments: dict[str, Any], id: str) -> Turn:

@@ -13,6 +13,7 @@ from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError
 from rappd.features.conversations.conversations import Conversations
 from rappd.listeners.programs import Program, Target, turn_id
+from rappd.store.conversation_table import ConversationRow, one_query
 from rappd.tenants.tenant import HOST
 
 MOST_REMEMBERED = 20
@@ -37,6 +38,19 @@ async def earlier(program: Program, target: Target, session: str) -> list[dict[s
             history.append({"role": "user", "content": turn["user"]})
             history.append({"role": "assistant", "content": turn["text"]})
     return history
+
+
+async def thread_in(program: Program, known: list[Target], session: str) -> tuple[Target, str] | None:
+    """The partner among ``known`` with whom ``session`` was last used, and its thread; None for a session without turns."""
+    found: tuple[int, Target, str] | None = None
+    await program.daemon.store.flush()
+    for target in known:
+        thread, _ = thread_of(target.workspace, program.sender, session)
+        rows = await program.daemon.store.rows(*one_query(program.sender, thread))
+        updated = ConversationRow._make(rows[0]).updated if rows else -1
+        if rows and (found is None or updated > found[0]):
+            found = updated, target, thread
+    return found[1:] if found is not None else None
 
 
 async def resumed(program: Program, id: str) -> Turn | None:

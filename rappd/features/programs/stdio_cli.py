@@ -1,4 +1,4 @@
-"""``rappd mcp``: the Model Context Protocol on stdin and stdout, and the lines that programs take for it."""
+"""``rappd mcp`` and ``rappd acp``: both protocols on stdin and stdout, and the lines that programs take for them."""
 
 from __future__ import annotations
 
@@ -41,6 +41,17 @@ def ensure_running(home: Home, *, starts: bool) -> None:
     from rappd.cli.start import start_detached
 
     start_detached(home)
+
+
+@click.command()
+@click.option("--start", "starts", is_flag=True, help="Start rappd in the background if it does not run.")
+def acp(starts: bool) -> None:
+    """Serve the Agent Client Protocol on stdin and stdout, for editors that start their agents themselves."""
+    home = Home.here()
+    ensure_running(home, starts=starts)
+    from rappd.features.programs import acp_stdio
+
+    acp_stdio.run(home)
 
 
 @mcp.command()

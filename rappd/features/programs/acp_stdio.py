@@ -1,0 +1,187 @@
+"""The Agent Client Protocol on stdin and stdout, for editors: each line goes to the running daemon's ``/acp`` and back.
+
+When the daemon ends, what was asked of it is asked of the next one, under the same key: a prompt is begun once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+
+import aiohttp
+import orjson
+
+from envelopes.codecs import acp, jsonrpc
+from envelopes.codecs.jsonrpc import Id, RpcAnswer, RpcCall, RpcError
+from envelopes.envelope import new_id
+from rappd.daemon.home import Home
+
+AWAY_SECONDS = 30.0
+"""A daemon that ended is waited for so long: a restart is noticed by nobody."""
+_AGAIN_SECONDS = 0.25
+_NOT_RUNNING = -32000
+_END_SECONDS = 5.0
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class AcpBridge:
+    """One editor on stdio. ``connect`` opens a connection to the daemon; ``write`` puts one line out."""
+
+    def __init__(
+        self,
+        connect: Callable[[], Awaitable[aiohttp.ClientWebSocketResponse]],
+        write: Write,
+        *,
+        away_seconds: float = AWAY_SECONDS,
+    ) -> None:
+        self._connect, self._write, self._away_seconds = connect, write, away_seconds
+        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._greeting = b""
+        self._waiting: dict[Id, bytes] = {}
+        self._sent: set[Id] = set()
+        """Of those that wait, what this connection was sent."""
+        self._sending = asyncio.Lock()
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    async def run(self, lines: AsyncIterator[bytes]) -> None:
+        """Serves the editor until its lines end; prompts that are under way then have a moment to end."""
+        reading = asyncio.ensure_future(self._read())
+        try:
+            async for line in lines:
+                await self._take(line)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_END_SECONDS):
+                    await self._idle.wait()
+            for octets in self._waiting.values():
+                await self._cancel(octets)
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+            if self._socket is not None:
+                await self._socket.close()
+
+    async def _take(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            found = jsonrpc.decode(line)
+        except RpcError as problem:
+            await self._write(jsonrpc.refused(problem))
+            return
+        octets = line.strip()
+        if isinstance(found, RpcCall) and found.id is not None:
+            if found.method == "session/prompt":
+                meta = found.params.get("_meta")
+                keyed = {**(meta if isinstance(meta, dict) else {}), acp.KEY: new_id()}
+                octets = jsonrpc.request(found.id, found.method, {**found.params, "_meta": keyed})
+            if found.method == "initialize":
+                self._greeting = octets
+            self._waiting[found.id] = octets
+            self._idle.clear()
+            await self._ask()
+        else:
+            await self._say(octets)
+
+    async def _ask(self) -> None:
+        """Sends each request that waits, once over each connection."""
+        async with self._sending:
+            for id, octets in list(self._waiting.items()):
+                if self._socket is not None and id not in self._sent:
+                    self._sent.add(id)
+                    await self._say(octets)
+
+    async def _say(self, octets: bytes) -> None:
+        if self._socket is not None and not self._socket.closed:
+            with suppress(ConnectionError, aiohttp.ClientError):
+                await self._socket.send_str(octets.decode())
+
+    async def _read(self) -> None:
+        """Keeps a connection, and passes on what comes over it."""
+        first = True
+        while True:
+            socket = await self._opened()
+            if socket is None:
+                await self._give_up()
+                continue
+            if not first and self._greeting and self._greeting not in self._waiting.values():
+                await self._greet_again(socket)
+            first = False
+            self._socket = socket
+            await self._ask()
+            async for frame in socket:
+                if frame.type == aiohttp.WSMsgType.TEXT:
+                    await self._pass_on(frame.data.encode())
+            self._socket = None
+            self._sent.clear()
+            if socket.close_code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
+                await self._give_up("That is more than fits into one message.")
+
+    async def _opened(self) -> aiohttp.ClientWebSocketResponse | None:
+        until = asyncio.get_running_loop().time() + self._away_seconds
+        while asyncio.get_running_loop().time() < until:
+            with suppress(aiohttp.ClientError, OSError):
+                return await self._connect()
+            await asyncio.sleep(_AGAIN_SECONDS)
+        return None
+
+    async def _greet_again(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Introduces the editor to another daemon; that answer is for nobody."""
+        with suppress(ConnectionError, aiohttp.ClientError, TypeError):
+            await socket.send_str(self._greeting.decode())
+            await socket.receive_str()
+
+    async def _pass_on(self, octets: bytes) -> None:
+        with suppress(RpcError):
+            found = jsonrpc.decode(octets)
+            if (
+                isinstance(found, RpcAnswer)
+                and self._waiting.pop(found.id, None) is not None
+                and not self._waiting
+            ):
+                self._idle.set()
+        await self._write(octets)
+
+    async def _give_up(self, what: str = "rappd is not running.") -> None:
+        for id in list(self._waiting):
+            problem = RpcError(_NOT_RUNNING, what, do="rappd start" if "running" in what else "Send less.")
+            await self._write(jsonrpc.refused(problem, id))
+        self._waiting.clear()
+        self._idle.set()
+
+    async def _cancel(self, octets: bytes) -> None:
+        params = orjson.loads(octets).get("params") or {}
+        if isinstance(params.get("sessionId"), str):
+            await self._say(jsonrpc.notification("session/cancel", {"sessionId": params["sessionId"]}))
+
+
+def run(home: Home) -> None:
+    """Serves the editor at stdin and stdout until it closes stdin."""
+    asyncio.run(_run(home))
+
+
+async def _run(home: Home) -> None:
+    out, lock = sys.stdout.buffer, asyncio.Lock()
+
+    def put(line: bytes) -> None:
+        out.write(line.replace(b"\n", b" ") + b"\n")
+        out.flush()
+
+    async def write(line: bytes) -> None:
+        async with lock:
+            await asyncio.to_thread(put, line)
+
+    async def lines() -> AsyncIterator[bytes]:
+        while line := await asyncio.to_thread(sys.stdin.buffer.readline, jsonrpc.MOST_BYTES + 1):
+            yield line
+
+    connector = aiohttp.UnixConnector(path=str(home.socket))
+    async with aiohttp.ClientSession(connector=connector) as session:
+
+        async def connect() -> aiohttp.ClientWebSocketResponse:
+            return await session.ws_connect("http://rappd/acp", max_msg_size=0, compress=0)
+
+        await AcpBridge(connect, write).run(lines())

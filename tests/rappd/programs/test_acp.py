@@ -1,0 +1,307 @@
+"""The Agent Client Protocol as editors speak it: over stdio through ``rappd acp``, and as a WebSocket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+from fixtures.running_daemon import RunningDaemon, agent_source
+
+from tests.rappd.federation.conftest import Node
+from tests.rappd.federation.plain_machine import PlainMachine
+from tests.rappd.programs.conftest import ask, setting, token
+from tests.rappd.test_quarantine import hold
+
+UPGRADE = {
+    "Connection": "Upgrade",
+    "Upgrade": "websocket",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
+}
+
+
+class Editor:
+    """An editor that started ``rappd acp``."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._next = 0
+        self.updates: list[dict[str, Any]] = []
+        self.questions: list[dict[str, Any]] = []
+        self.answers: dict[str, Any] = {}
+        """What the editor answers, by method."""
+
+    def send(self, method: str, **params: Any) -> int:
+        self._next += 1
+        self.say({"id": self._next, "method": method, "params": params})
+        return self._next
+
+    def say(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+        self._process.stdin.flush()
+
+    def answer_to(self, id: int) -> dict[str, Any]:
+        """Reads until the answer comes."""
+        assert self._process.stdout is not None
+        while line := self._process.stdout.readline():
+            found: dict[str, Any] = json.loads(line)
+            if found.get("method") == "session/update":
+                self.updates.append(found["params"]["update"])
+            elif "method" in found:
+                self.questions.append(found)
+                self.say({"id": found["id"], "result": self.answers[found["method"]]})
+            elif found.get("id") == id:
+                return found
+        raise AssertionError("the bridge ended")
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        answer = self.answer_to(self.send(method, **params))
+        assert "result" in answer, answer
+        result: dict[str, Any] = answer["result"]
+        return result
+
+    def refused(self, method: str, **params: Any) -> dict[str, Any]:
+        error: dict[str, Any] = self.answer_to(self.send(method, **params))["error"]
+        return error
+
+    def prompt(self, session: str, text: str) -> str:
+        """Prompts, and returns why it stopped."""
+        self.updates.clear()
+        blocks = [{"type": "text", "text": text}]
+        stop: str = self.ask("session/prompt", sessionId=session, prompt=blocks)["stopReason"]
+        return stop
+
+    def said(self, kind: str = "agent_message_chunk") -> str:
+        return "".join(one["content"]["text"] for one in self.updates if one["sessionUpdate"] == kind)
+
+
+@contextmanager
+def editor(daemon: RunningDaemon, **capabilities: Any) -> Iterator[Editor]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "rappd", "acp"],
+        env=daemon.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        found = Editor(process)
+        info = {"name": "desk-editor", "version": "1"}
+        welcome = found.ask("initialize", protocolVersion=1, clientInfo=info, clientCapabilities=capabilities)
+        assert welcome["protocolVersion"] == 1
+        yield found
+    finally:
+        process.kill()
+        process.wait()
+
+
+def new(one: Editor) -> str:
+    session: str = one.ask("session/new", cwd="/tmp/project", mcpServers=[])["sessionId"]
+    return session
+
+
+def test_a_session_is_there_after_the_editors_restart(node: Node) -> None:
+    with editor(node.daemon) as one:
+        session = new(one)
+        assert one.prompt(session, "use Clock") == "end_turn"
+        assert "it is now" in one.said()
+        kinds = [update["sessionUpdate"] for update in one.updates]
+        assert kinds.index("tool_call") < kinds.index("tool_call_update")
+    with editor(node.daemon) as one:
+        rows = one.ask("session/list", cwd="/tmp/project")["sessions"]
+        assert [(row["sessionId"], row["title"], row["cwd"]) for row in rows] == [
+            (session, "use Clock", "/tmp/project")
+        ]
+        assert one.ask("session/list", cwd="/elsewhere")["sessions"] == []
+        one.ask("session/load", sessionId=session, cwd="/tmp/project", mcpServers=[])
+        assert one.said("user_message_chunk") == "use Clock"
+        assert "it is now" in one.said()
+        one.updates.clear()
+        one.ask("session/resume", sessionId=session, cwd="/tmp/project", mcpServers=[])
+        assert one.updates == []
+        assert one.prompt(session, "use Clock again") == "end_turn"
+        one.ask("session/delete", sessionId=session)
+        assert one.ask("session/list", cwd="/tmp/project")["sessions"] == []
+
+
+def test_the_owners_conversation_goes_on_in_the_editor(node: Node) -> None:
+    node.daemon.post("/chat", {"user_input": "use Clock first", "session_id": "from-the-page"})
+    with editor(node.daemon) as one:
+        rows = {row["sessionId"]: row["title"] for row in one.ask("session/list")["sessions"]}
+        assert rows["from-the-page"] == "use Clock first"
+        one.ask("session/load", sessionId="from-the-page", cwd="/tmp", mcpServers=[])
+        assert one.said("user_message_chunk") == "use Clock first"
+        assert one.prompt("from-the-page", "use Clock second") == "end_turn"
+    _, found = node.owner("GET", "/conversations")
+    (row,) = [row for row in found["conversations"] if row["session"] == "from-the-page"]
+    _, shown = node.owner("GET", f"/conversations/{row['id']}")
+    assert [turn["user"] for turn in shown["turns"]] == ["use Clock first", "use Clock second"]
+
+
+def test_a_twin_is_a_mode(node: Node) -> None:
+    with editor(node.daemon) as one:
+        made = one.ask("session/new", cwd="/tmp", mcpServers=[])
+        modes = made["modes"]
+        assert (modes["currentModeId"], [row["id"] for row in modes["availableModes"]]) == (
+            "brainstem",
+            ["brainstem", "twin/gardener"],
+        )
+        one.ask("session/set_mode", sessionId=made["sessionId"], modeId="twin/gardener")
+        assert one.prompt(made["sessionId"], "hello") == "end_turn"
+        again = one.ask("session/resume", sessionId=made["sessionId"], cwd="/tmp", mcpServers=[])
+        assert again["modes"]["currentModeId"] == "twin/gardener"
+        assert one.refused("session/set_mode", sessionId="x", modeId="twin/nobody")["code"] == -32603
+
+
+@pytest.mark.parametrize(
+    ("method", "params", "number"),
+    [
+        ("nothing/here", {}, -32601),
+        ("initialize", {"protocolVersion": "1"}, -32602),
+        ("session/new", {"cwd": "relative", "mcpServers": []}, -32602),
+        ("session/load", {"sessionId": "unknown", "cwd": "/tmp"}, -32002),
+        ("session/list", {"cursor": "x"}, -32602),
+        ("session/prompt", {"sessionId": "s", "prompt": "text"}, -32602),
+        ("session/prompt", {"sessionId": 7, "prompt": []}, -32602),
+    ],
+)
+def test_bad_input_gets_the_protocols_number(node: Node, method: str, params: Any, number: int) -> None:
+    with editor(node.daemon) as one:
+        assert one.refused(method, **params)["code"] == number
+
+
+def test_lines_that_are_no_messages_are_refused_and_the_next_is_answered(node: Node) -> None:
+    lines = ["not json", "[]", '{"jsonrpc":"2.0","id":1,"method":"session/list","params":{}}', ""]
+    ran = node.daemon.cli("acp", stdin="\n".join(lines))
+    found = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert sorted(one["error"]["code"] for one in found if "error" in one) == [-32700, -32600]
+    assert [one["id"] for one in found if "result" in one] == [1]
+
+
+def test_files_come_through_the_editor_alone(node: Node) -> None:
+    with editor(node.daemon, fs={"readTextFile": True}) as one:
+        one.answers["fs/read_text_file"] = {"content": "the words of the file"}
+        session = new(one)
+        blocks = [
+            {"type": "text", "text": "use Clock"},
+            {"type": "resource_link", "uri": "file:///etc/hostname", "name": "h"},
+        ]
+        one.ask("session/prompt", sessionId=session, prompt=blocks)
+        (question,) = one.questions
+        assert question["params"] == {"sessionId": session, "path": "/etc/hostname"}
+        one.ask("session/load", sessionId=session, cwd="/tmp", mcpServers=[])
+        assert "the words of the file" in one.said("user_message_chunk")
+    with editor(node.daemon) as one:
+        session = new(one)
+        one.ask("session/prompt", sessionId=session, prompt=blocks)
+        assert one.questions == []
+        one.ask("session/load", sessionId=session, cwd="/tmp", mcpServers=[])
+        assert one.said("user_message_chunk") == "use Clock\n\nfile:///etc/hostname"
+
+
+def _waits(daemon: RunningDaemon) -> list[str]:
+    found = daemon.request("GET", "/waiting", control=True).json()["waiting"]
+    return [row["path"] for row in found if row.get("sha256")]
+
+
+def test_the_owners_yes_may_be_given_in_the_editor_to_exactly_these_bytes(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.home.mkdir(parents=True, exist_ok=True)
+    hold(daemon, "agents/oven_agent.py", agent_source("Oven", 'return "hello from afar"'))
+    daemon.start()
+    assert _waits(daemon) == ["agents/oven_agent.py"]
+    with editor(daemon) as one:
+        one.answers["session/request_permission"] = {"outcome": {"outcome": "cancelled"}}
+        session = new(one)
+        one.prompt(session, "hello")
+        assert "hello from afar" in json.dumps(one.questions[0]["params"]["toolCall"])
+        one.prompt(session, "hello again")
+        assert len(one.questions) == 1, "a no is not asked about again"
+    assert _waits(daemon) == ["agents/oven_agent.py"]
+    with editor(daemon) as one:
+        one.answers["session/request_permission"] = {"outcome": {"outcome": "selected", "optionId": "yes"}}
+        one.prompt(new(one), "hello")
+        assert "oven_agent.py is approved" in one.said("agent_thought_chunk")
+    assert _waits(daemon) == []
+
+
+async def test_only_over_stdio_is_the_owner_asked(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.home.mkdir(parents=True, exist_ok=True)
+    hold(daemon, "agents/oven_agent.py", agent_source("Oven"))
+    await asyncio.to_thread(daemon.start)
+    messages = [
+        ("initialize", {"protocolVersion": 1}),
+        ("session/prompt", {"sessionId": "s", "prompt": [{"type": "text", "text": "hello"}]}),
+    ]
+    heard = []
+    async with (
+        aiohttp.ClientSession() as http,
+        http.ws_connect(f"http://127.0.0.1:{daemon.port}/acp") as socket,
+    ):
+        for id, (method, params) in enumerate(messages):
+            await socket.send_json({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+            while (found := await socket.receive_json(timeout=60)).get("id") != id:
+                heard.append(found["method"])
+        assert found["result"] == {"stopReason": "end_turn"}
+    assert set(heard) == {"session/update"}
+    assert await asyncio.to_thread(_waits, daemon) == ["agents/oven_agent.py"]
+
+
+def test_a_cancelled_prompt_says_so(node: Node) -> None:
+    node.daemon.drop("slow_agent.py", agent_source("Slow", "import time; time.sleep(30)"))
+    node.daemon.wait_for(lambda: "Slow" in node.daemon.agent_names(), what="Slow")
+    with editor(node.daemon) as one:
+        session = new(one)
+        id = one.send("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "use Slow"}])
+        second = one.send("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "use Clock"}])
+        assert one.answer_to(second)["error"]["code"] == -32600
+        one.say({"method": "session/cancel", "params": {"sessionId": session}})
+        assert one.answer_to(id)["result"] == {"stopReason": "cancelled"}
+
+
+@pytest.mark.own_process
+@pytest.mark.timeout(180)
+def test_a_prompt_that_a_kill_cut_off_gets_one_honest_error(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon()
+    note = 'import pathlib, time\n        with (pathlib.Path(".brainstem_data") / "n.txt").open("a") as f: f.write("begun ")\n        time.sleep(30)'
+    daemon.drop("slow_agent.py", agent_source("Slow", note))
+    daemon.start()
+    begun = daemon.data / "n.txt"
+    with editor(daemon) as one:
+        session = new(one)
+        id = one.send("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "use Slow"}])
+        daemon.wait_for(begun.exists, what="the agent to begin")
+        daemon.kill()
+        daemon.start()
+        error = one.answer_to(id)["error"]
+        assert "cut off" in error["message"]
+        assert begun.read_text().count("begun") == 1
+        assert [row["sessionId"] for row in one.ask("session/list")["sessions"]] == [session]
+
+
+def test_strangers_and_foreign_pages_get_no_connection(node: Node, elsewhere: PlainMachine) -> None:
+    for name, value in (("Host", "evil.example:80"), ("Origin", "https://evil.example")):
+        assert node.daemon.get("/acp", headers={**UPGRADE, name: value}).status == 403
+    assert node.daemon.get("/acp").status == 426
+    assert ask(elsewhere, "/acp").status == 401
+    assert ask(elsewhere, "/acp", token="sk-nothing").status == 401
+    issued = token(node, "HELP.brainstem")["text"]
+    assert ask(elsewhere, "/acp", token=issued).status == 426, "let in, and told what it is"
+    setting(node, "programs.acp", "off")
+    try:
+        assert node.daemon.get("/acp", headers=UPGRADE).status == 404
+    finally:
+        setting(node, "programs.acp", "on")
