@@ -38,7 +38,7 @@ from rappd.daemon.waiting import OwnersList
 from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import RefusedError
 from rappd.features.conversations.conversations import Conversations
-from rappd.listeners.bodies import problem
+from rappd.listeners.bodies import plain, problem
 from rappd.listeners.federation.callers import FEDERATION
 from rappd.listeners.program_turns import earlier, thread_in
 from rappd.listeners.programs import (
@@ -83,10 +83,7 @@ async def connect(request: web.Request) -> web.StreamResponse:
     most = MOST_AT_ONCE if FEDERATION in request.app else jsonrpc.MOST_BYTES
     socket = web.WebSocketResponse(heartbeat=_HEARTBEAT, max_msg_size=most, compress=False)
     if not socket.can_prepare(request).ok:
-        return web.json_response(
-            {"error": "This is a WebSocket.", "do": "Use a program that speaks ACP.", "code": "upgrade"},
-            status=426,
-        )
+        return plain(426, "This is a WebSocket.", "method", "Use a program that speaks ACP.")
     await socket.prepare(request)
     connection = AcpConnection(socket, program, lambda: program_of(request, "acp"))
     try:

@@ -36,7 +36,7 @@ class Editor:
         self.updates: list[dict[str, Any]] = []
         self.questions: list[dict[str, Any]] = []
         self.answers: dict[str, Any] = {}
-        """What the editor answers, by method."""
+        """Results that the editor answers with, by method."""
 
     def send(self, method: str, **params: Any) -> int:
         self._next += 1
