@@ -8,6 +8,7 @@ import stat
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -280,3 +281,35 @@ def test_used_code_stays_used_over_a_restart(make: Callable[..., Node]) -> None:
     node.daemon.stop()
     node.start()
     assert refused(node, sign_in("console", digits)) == 1008
+
+
+# The client of the terminal.
+
+
+def test_client_of_the_terminal_signs_in_and_prints_answers(node: Node, tmp_path: Path) -> None:
+    token = issued(node, "terminal")
+    payload = tmp_path / "clock.xml"
+    payload.write_text(f'<data xmlns="{RAPPD_NS}">{json.dumps(CLOCK)}</data>')
+    ran = node.daemon.cli("xml", node.address, str(payload), "--user", "terminal", "--code", code(token))
+    assert ran.returncode == 0, ran.stderr
+    assert '<capability name="Clock">' in ran.stdout
+    assert "it is now" in ran.stdout
+
+
+def test_client_sends_no_code_to_a_machine_that_nobody_knows(
+    node: Node, make: Callable[..., Node], tmp_path: Path
+) -> None:
+    other = make("other").start()
+    ran = other.daemon.cli("xml", node.address, "--user", "terminal", "--code", "123456")
+    assert ran.returncode == 5
+    assert f"--fingerprint {node.fingerprint}" in ran.stderr
+    token = issued(node, "elsewhere")
+    arguments = ("--user", "elsewhere", "--code", code(token), "--fingerprint", node.fingerprint)
+    assert other.daemon.cli("xml", node.address, *arguments).returncode == 0
+
+
+def test_client_says_that_a_code_was_wrong(node: Node) -> None:
+    issued(node, "wrong")
+    ran = node.daemon.cli("xml", node.address, "--user", "wrong", "--code", "000000")
+    assert ran.returncode == 5
+    assert "belong together" in ran.stderr
