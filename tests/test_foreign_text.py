@@ -24,7 +24,7 @@ from agents.lispy.limits import Limits
 from agents.lispy.reader import read as read_lispy
 from agents.providers import json_http, refusals
 from agents.providers.answers.reader import AnswerReader
-from envelopes.codecs import wire
+from envelopes.codecs import a2a, a2a_cards, wire
 from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
 from envelopes.errors import BadCapabilityError, BadNodeCardError, MalformedError
 from envelopes.identity.capabilities import check
@@ -55,6 +55,7 @@ from neighborhoods.snapshot.transports.ssh import _free
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_failures import far_failure, ssh_failure
 from neighborhoods.snapshot.transports.ssh_run import SshRun
+from neighborhoods.transport import a2a_agent
 from neighborhoods.transport.published_brainstem import _answer
 from neighborhoods.transport.replies import arrived
 from rappd.federation.peer_greeting import read_greeting
@@ -243,6 +244,26 @@ def model_answer(raw: bytes) -> object:
     return orjson.dumps(told)
 
 
+def a2a_request(raw: bytes) -> object:
+    a2a.rpc_id(raw)
+    params = a2a.decode_rpc(raw).params
+    for read in (a2a.read_query, a2a.read_task_id):
+        with contextlib.suppress(a2a.A2AError):
+            read(params)
+    return orjson.dumps(a2a.read_sent(params).args)
+
+
+def a2a_answer(raw: bytes) -> object:
+    found = a2a_agent.read_result("n", "JSONRPC", 200, raw)
+    return a2a_agent.answer_of("n", found), a2a_agent._unfinished(found)
+
+
+def a2a_card(raw: bytes) -> object:
+    found = decoded(raw)
+    signer = a2a_cards.signer_of(found) if isinstance(found, dict) else ""
+    return a2a_cards.read_card(raw, "https://h/agent-card.json"), signer
+
+
 def identity(raw: bytes) -> object:
     found = Identity.decode(raw)
     return found.name, found.kind, found.parent, found.incarnations, found.encode()
@@ -312,6 +333,17 @@ ANSWER = {
     "model": "m", "usage": {"prompt_tokens": 1, "completion_tokens": 2},
     "choices": [{"index": 0, "message": {"content": "hi", "tool_calls": [
         {"id": "a", "index": 0, "function": {"name": "f", "arguments": "{}"}}]}}],
+}  # fmt: skip
+A2A_MESSAGE = {"messageId": "m", "contextId": "c", "parts": [{"text": "x"}, {"data": {"a": 1}}, {
+    "raw": "iVBORw0KGgo=", "mediaType": "image/png"}], "metadata": {"skillId": ""}}  # fmt: skip
+A2A_REQUEST = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {
+    "message": A2A_MESSAGE, "configuration": {"historyLength": 1}, "id": "x", "pageSize": 5}}  # fmt: skip
+A2A_TASK = {"id": "t", "status": {"state": "TASK_STATE_WORKING", "message": A2A_MESSAGE},
+    "artifacts": [{"artifactId": "a", "parts": [{"text": "x"}, {"url": "http://x"}]}]}  # fmt: skip
+A2A_CARD = {
+    "name": "n", "description": "d", "skills": [{"id": "s", "name": "s", "description": "d"}],
+    "supportedInterfaces": [{"url": "https://h/", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}],
+    "signatures": [{"protected": "e30", "signature": "e30", "header": {"jwk": {"x": "e30"}}}],
 }  # fmt: skip
 PEERS = {"peers": ["http://192.168.1.9:7071", {
     "name": "pi", "url": "https://192.168.1.2:7443", "fingerprint": KEY, "ssh_host": "pi", "ssh_user": "me",
@@ -447,6 +479,14 @@ READERS = {
     "published brainstem": Reader(
         lambda raw: _answer("n", 200, raw), NeighborhoodError, (octets({"response": "x"}),)
     ),
+    "A2A request": Reader(a2a_request, a2a.A2AError, (octets(A2A_REQUEST),), THREAD),
+    "answer of an A2A agent": Reader(
+        a2a_answer,
+        NeighborhoodError,
+        (octets({"jsonrpc": "2.0", "id": 1, "result": {"task": A2A_TASK}}),),
+        THREAD,
+    ),
+    "card of an A2A agent": Reader(a2a_card, ValueError, (octets(A2A_CARD),), THREAD),
     "answer of a model server": Reader(model_answer, (), (octets(ANSWER),), THREAD),
     "refusal of a model server": Reader(
         lambda raw: refusals.read(text(raw), 400, 0.0, ("key",)).said,

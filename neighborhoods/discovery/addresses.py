@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Literal
+from urllib.parse import urlsplit
 
 from envelopes.ip_addresses import IpAddress, counts_as, is_this_machine
 from neighborhoods.errors import NeighborhoodError
@@ -25,6 +27,33 @@ class BadAddressError(NeighborhoodError):
     code = "bad_address"
     status = 400
     exit_code = 2
+
+
+AddressKind = Literal["machine", "brainstem", "tier2", "agent"]
+"""A listener for machines, a published brainstem, one behind a Tier 2 path (RAPP v1 §18.2), an A2A agent's card."""
+
+
+def kind_of(url: str) -> AddressKind:
+    """The kind of what is written down with that URL, by its form alone. Raises ``ValueError`` with a clause."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError("is no URL") from None
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("is neither http:// nor https://")
+    if parts.query or parts.fragment:
+        raise ValueError("holds a query or a fragment, which does not belong in an address")
+    if parts.path in ("", "/"):
+        return "machine" if parts.scheme == "https" else "brainstem"
+    if parts.path.endswith(_CARDS):
+        return "agent"
+    if _TIER_2.fullmatch(parts.path):
+        return "tier2"
+    raise ValueError("names a path that is neither an agent card nor a Tier 2 function")
+
+
+_CARDS = ("/agent-card.json", "/agent.json")
+_TIER_2 = re.compile(r"/api/[A-Za-z0-9_-]{1,100}")
 
 
 def join(host: str, port: int) -> str:

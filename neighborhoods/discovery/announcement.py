@@ -12,17 +12,23 @@ from neighborhoods.discovery.addresses import leads_somewhere, preference
 from neighborhoods.discovery.discovered_nodes import DiscoveredNode
 
 SERVICE = "_rappd._tcp.local."
+A2A_SERVICE = "_a2a._tcp.local."
+"""Agents of any vendor that have an A2A card."""
 VERSION = "1"
 MOST_ADDRESSES = 16
 MOST_NAME = 63
 
 
 class Announcement(msgspec.Struct, frozen=True):
-    """The announcement of this machine: name, fingerprint, and federation port (0: discover only)."""
+    """The announcement of this machine: name, fingerprint, and federation port (0: discover only).
+
+    ``a2a``: it is announced as an A2A agent, too.
+    """
 
     name: str
     fingerprint: str
     port: int
+    a2a: bool = False
 
     @property
     def instance(self) -> str:
@@ -30,6 +36,11 @@ class Announcement(msgspec.Struct, frozen=True):
         label = tame(self.name).replace(".", "-").replace("\\", "-") or "machine"
         cut = label.encode()[:40].decode("utf-8", "ignore").rstrip()
         return f"{cut}_{self.fingerprint[:16]}.{SERVICE}"
+
+    @property
+    def card_properties(self) -> dict[str, str]:
+        """The TXT record of the A2A agent: where its card is, and by what its signature can be known again."""
+        return {"v": VERSION, "path": _CARD, "version": _A2A_VERSION, "id": self.fingerprint}
 
     @property
     def server(self) -> str:
@@ -95,5 +106,7 @@ def _text(properties: Mapping[bytes, bytes | None], key: bytes) -> str:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else ""
 
 
+_CARD = "/.well-known/agent-card.json"
+_A2A_VERSION = "1.0"
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 _PORT = re.compile(r"[1-9][0-9]{0,4}")

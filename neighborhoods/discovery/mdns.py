@@ -19,7 +19,7 @@ from zeroconf import (
 )
 from zeroconf.asyncio import AsyncServiceBrowser, AsyncServiceInfo, AsyncZeroconf
 
-from neighborhoods.discovery.announcement import SERVICE, Announcement
+from neighborhoods.discovery.announcement import A2A_SERVICE, SERVICE, Announcement
 from neighborhoods.discovery.interfaces import Interface, announced_addresses
 
 logging.getLogger("zeroconf").setLevel(logging.ERROR)  # its warnings are told as the source's trouble
@@ -56,6 +56,7 @@ class MdnsClient:
         self._zeroconf = AsyncZeroconf(interfaces=choice, ip_version=version)
         self._addresses = announced_addresses(interfaces, hosts)
         self._announced: AsyncServiceInfo | None = None
+        self._as_agent: AsyncServiceInfo | None = None
         self._ear = _RecordListener(self)
         self._zeroconf.zeroconf.async_add_listener(self._ear, None)
         self._asked: dict[str, None] = {}
@@ -73,20 +74,39 @@ class MdnsClient:
     async def announce(self, wanted: Announcement) -> None:
         """Announces this machine, or announces it anew. A taken name gets -2, -3, … at its end.
 
-        Takes about 1.2 s for a name that is not announced yet: others are asked first.
+        Takes about 1.2 s for a name that is not announced yet: others are asked first. As an A2A agent it has the
+        same name.
         """
+        await self._announce_machine(wanted)
+        await self._announce_agent(wanted)
+
+    async def _announce_machine(self, wanted: Announcement) -> None:
         before = self._announced
         if before is not None and wanted.port and before.name == self._name_given(wanted):
-            info = self._info(wanted, before.name)
+            info = self._info(wanted, before.name, SERVICE, wanted.properties())
             self._announced = info
             self._say(await self._zeroconf.async_update_service(info))
             return
         if wanted.port:
-            info = self._info(wanted, wanted.instance)
+            info = self._info(wanted, wanted.instance, SERVICE, wanted.properties())
             self._say(await self._zeroconf.async_register_service(info, allow_name_change=True))
             self._announced, self._base = info, wanted.instance
         else:
             self._announced = None
+        if before is not None:
+            _in_background(await self._zeroconf.async_unregister_service(before))
+
+    async def _announce_agent(self, wanted: Announcement) -> None:
+        before, self._as_agent = self._as_agent, None
+        if wanted.a2a and self.instance:
+            name = f"{self.instance.removesuffix(SERVICE)}{A2A_SERVICE}"
+            info = self._info(wanted, name, A2A_SERVICE, wanted.card_properties)
+            if before is not None and before.name == name:
+                _in_background(await self._zeroconf.async_update_service(info))
+                before = None
+            else:
+                _in_background(await self._zeroconf.async_register_service(info, allow_name_change=True))
+            self._as_agent = info
         if before is not None:
             _in_background(await self._zeroconf.async_unregister_service(before))
 
@@ -127,8 +147,9 @@ class MdnsClient:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.9):
                 await self._browser.async_cancel()
-                if not goodbye and self._announced is not None:
-                    self._zeroconf.zeroconf.registry.async_remove(self._announced)
+                for one in (self._announced, self._as_agent):
+                    if not goodbye and one is not None:
+                        self._zeroconf.zeroconf.registry.async_remove(one)
                 await self._zeroconf.async_close()
 
     def _browse(self) -> AsyncServiceBrowser:
@@ -190,12 +211,14 @@ class MdnsClient:
             else:
                 self._hearer.on_gone(name)
 
-    def _info(self, wanted: Announcement, name: str) -> AsyncServiceInfo:
+    def _info(
+        self, wanted: Announcement, name: str, service: str, properties: dict[str, str]
+    ) -> AsyncServiceInfo:
         return AsyncServiceInfo(
-            SERVICE,
+            service,
             name,
             port=wanted.port,
-            properties=wanted.properties(),
+            properties=properties,
             server=wanted.server,
             parsed_addresses=list(self._addresses),
         )

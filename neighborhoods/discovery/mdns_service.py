@@ -1,6 +1,6 @@
 """The source "nearby": this machine is announced on its networks, and others' announcements are heard.
 
-By multicast DNS, ``_rappd._tcp.local.``. It starts in the background and never fails the daemon: what is
+By multicast DNS, ``_rappd._tcp.local.``, and as an A2A agent ``_a2a._tcp.local.``. It starts in the background and never fails the daemon: what is
 wrong is told in ``trouble``, and tried again quietly.
 """
 
@@ -10,8 +10,10 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from neighborhoods.discovery.addresses import ANY_HOSTS
 from neighborhoods.discovery.announcement import Announcement, read
@@ -34,10 +36,10 @@ class MdnsService:
     """Announces this machine and keeps ``sightings`` of others. ``trouble`` is "" while all is well.
 
     ``port`` 0 looks without announcing. ``hosts`` are those at which this machine listens: of its addresses only
-    what they take is announced, and nothing where they take none. ``loopback`` keeps to 127.0.0.1: for trials on one machine. Changed
-    addresses, links and a machine's sleep are noticed within ``poll`` seconds; trouble is tried again
-    every ``retry`` seconds. Who was not heard for ``silent`` seconds (longer than its address records live,
-    120) is asked after, and gone without an answer.
+    what they take is announced, and nothing where they take none. ``a2a`` tells if A2A is answered. ``loopback``
+    keeps to 127.0.0.1: for trials on one machine. Changed addresses, links and a machine's sleep are noticed within
+    ``poll`` seconds; trouble is tried again every ``retry`` seconds. Who was not heard for ``silent`` seconds (longer
+    than its address records live, 120) is asked after, and gone without an answer.
     """
 
     def __init__(
@@ -49,6 +51,7 @@ class MdnsService:
         port: int,
         hosts: Collection[str] = ANY_HOSTS,
         loopback: bool = False,
+        a2a: Callable[[], bool] = lambda: False,
         poll: float = 3.0,
         retry: float = 30.0,
         silent: float = 130.0,
@@ -56,6 +59,7 @@ class MdnsService:
         self.sightings = sightings
         self.trouble = ""
         self._wanted = Announcement(name, fingerprint, port)
+        self._a2a = a2a
         self._hosts = hosts
         self._loopback, self._poll, self._retry = loopback, poll, retry
         self._silent = int(silent * 1_000_000)
@@ -201,7 +205,7 @@ class MdnsService:
         """The announcement for the links at hand: no port where none of their addresses is listened on."""
         wanted = self._wanted
         if announced_addresses(self._interfaces, self._hosts):
-            return wanted
+            return msgspec.structs.replace(wanted, a2a=bool(wanted.port) and self._a2a())
         return Announcement(wanted.name, wanted.fingerprint, 0)
 
     def _unheard(self, now: float) -> bool:

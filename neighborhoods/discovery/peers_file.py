@@ -1,7 +1,7 @@
 """``$RAPP_HOME/peers.json`` in its published form, and ``BRAINSTEM_PEERS``: addresses that somebody wrote down.
 
-``{"peers": ["http://host:7071", {"name", "url", …}, …]}``. ``http://`` entries are published brainstems,
-``https://`` ones federation listeners. What this module does not know is kept as it is, in its place.
+``{"peers": ["http://host:7071", {"name", "url", …}, …]}``. The form of a URL says what is there (``kind_of``). What this
+module does not know is kept as it is, in its place.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.discovery.addresses import (
     FEDERATION_PORT,
     LOOPBACK_PORT,
+    AddressKind,
     BadAddressError,
     is_loopback,
     is_unspecified,
     join,
+    kind_of,
     split,
 )
 from neighborhoods.discovery.announcement import tame
@@ -47,15 +49,25 @@ class Entry(msgspec.Struct, frozen=True):
     url: str
     host: str
     port: int
-    legacy: bool
+    kind: AddressKind
     source: AddressSource
     name: str = ""
     fingerprint: str = ""
 
     @property
+    def legacy(self) -> bool:
+        """True for what proves nothing and has no pairing: all but listeners for machines."""
+        return self.kind != "machine"
+
+    @property
     def address(self) -> str:
         """``host:port``."""
         return join(self.host, self.port)
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The kind, and the place: several agents live at one host and port."""
+        return self.kind, self.address if self.kind in ("machine", "brainstem") else self.url
 
 
 class PeersFile:
@@ -103,10 +115,19 @@ class PeersFile:
         ``url`` without a scheme is a federation listener's. An address that is there gets the name and the
         fingerprint. Raises ``BadPeersFileError`` for what is no address, or when the file cannot be added to.
         """
+        entry = await self.checked(url, name=name, fingerprint=fingerprint, typed=typed)
+        async with self._lock:
+            await asyncio.to_thread(self._put, entry)
+        return entry
+
+    async def checked(self, url: str, *, name: str = "", fingerprint: str = "", typed: bool = True) -> Entry:
+        """The entry that ``add`` would write. Raises ``BadPeersFileError`` for what is no address of another machine."""
         try:
             entry = _entry({"url": url, "name": name, "fingerprint": fingerprint, "typed": typed})
         except ValueError as error:
-            raise BadPeersFileError(f"“{tame(url)}” {error}.", do="Write it as HOST or HOST:PORT.") from None
+            raise BadPeersFileError(
+                f"“{tame(url)}” {error}.", do="Write it as HOST, HOST:PORT, or the URL of an agent card."
+            ) from None
         if trouble := await asyncio.to_thread(zone_trouble, entry.host):
             raise BadPeersFileError(trouble[0], do=trouble[1])
         if self._is_self(entry):
@@ -114,8 +135,6 @@ class PeersFile:
                 f"{entry.address if entry.legacy else entry.host} is this machine itself.",
                 do="Name another machine, or a published brainstem here as http://127.0.0.1:PORT.",
             )
-        async with self._lock:
-            await asyncio.to_thread(self._put, entry)
         return entry
 
     async def remove(self, address: str) -> bool:
@@ -141,10 +160,10 @@ class PeersFile:
                 good.append(_entry(raw))
             except ValueError as error:
                 self.trouble = self.trouble or f"peers.json: entry {place} {error}."
-        every: dict[tuple[str, bool], Entry] = {}
+        every: dict[tuple[str, str], Entry] = {}
         for entry in (*good, *found):
             if not self._is_self(entry):
-                every.setdefault((entry.address, entry.legacy), entry)
+                every.setdefault(entry.key, entry)
         self._entries = tuple(every.values())
         self._stamp = stamp
 
@@ -178,7 +197,7 @@ class PeersFile:
         for place, raw in enumerate(peers):
             with contextlib.suppress(ValueError):
                 there = _entry(raw)
-                if (there.address, there.legacy) == (entry.address, entry.legacy):
+                if there.key == entry.key:
                     peers[place] = {**raw, **added} if isinstance(raw, dict) else {**added, "url": raw}
                     break
         else:
@@ -218,8 +237,8 @@ def listed_entries(path: Path) -> list[Any]:
     return _listed(_document(path))
 
 
-def placed(url: str) -> tuple[str, int, bool]:
-    """(host, port, is a published brainstem) of an entry's URL. Raises ``ValueError``."""
+def placed(url: str) -> tuple[str, int, AddressKind]:
+    """The host and port of an entry's URL, and what is there. Raises ``ValueError``."""
     return _place(url if "://" in url else f"https://{url}")
 
 
@@ -277,26 +296,24 @@ def _entry(raw: object) -> Entry:
     name, fingerprint = fields.get("name", ""), fields.get("fingerprint", "")
     if not isinstance(name, str) or not isinstance(fingerprint, str):
         raise ValueError("has a name or a fingerprint that is no text")
-    host, port, legacy = _place(text if "://" in text else f"https://{text}")
+    host, port, kind = _place(text if "://" in text else f"https://{text}")
     full = _zone_plain(text) if "://" in text else f"https://{join(host, port)}"
     source: AddressSource = "typed" if fields.get("typed") is True else "list"
-    return Entry(full, host, port, legacy, source, tame(name), fingerprint)
+    return Entry(full, host, port, kind, source, tame(name), fingerprint)
 
 
-def _place(url: str) -> tuple[str, int, bool]:
-    try:
-        parts = urlsplit(_zone_plain(url))
-    except ValueError:
-        raise ValueError("is no URL") from None
-    if parts.scheme not in ("http", "https"):
-        raise ValueError("is neither http:// nor https://")
+def _place(url: str) -> tuple[str, int, AddressKind]:
+    plain = _zone_plain(url)
+    kind = kind_of(plain)
+    parts = urlsplit(plain)
     if "@" in parts.netloc:
         raise ValueError("holds a name or a password, which does not belong in an address")
+    usual = 80 if parts.scheme == "http" else FEDERATION_PORT if kind == "machine" else 443
     try:
-        host, port = split(parts.netloc, 80 if parts.scheme == "http" else FEDERATION_PORT)
+        host, port = split(parts.netloc, usual)
     except BadAddressError:
         raise ValueError("names no machine") from None
-    return host, port, parts.scheme == "http"
+    return host, port, kind
 
 
 def _zone_plain(url: str) -> str:
@@ -324,7 +341,7 @@ def _is(raw: object, wanted: Entry, *, any_kind: bool) -> bool:
         entry = _entry(raw)
     except ValueError:
         return False
-    return entry.address == wanted.address and (any_kind or entry.legacy == wanted.legacy)
+    return entry.address == wanted.address if any_kind else entry.key == wanted.key
 
 
 _DO = "Correct the file; the other entries work meanwhile."

@@ -1,4 +1,4 @@
-"""Published brainstems as peers: plain HTTP, no keys, ``/chat`` and nothing more (RAPP v1 §8, §13).
+"""Published brainstems as peers: plain HTTP, no keys, ``/chat`` and nothing more (RAPP v1 §8, §13), or a Tier 2 path (§18.2).
 
 They are called only where somebody wrote their address down. Nothing that comes back is trusted, and
 nothing but the sentence, and who claims to say it, goes out.
@@ -32,12 +32,15 @@ async def ask(
     sentence as a twin-chat envelope, too. Raises ``PeerOfflineError`` (``maybe_sent`` unless it surely was not
     reached) and ``PeerFailedError``.
     """
-    body: dict[str, Any] = {"user_input": text, "conversation_history": [], "session_id": session}
-    if from_rappid:
+    is_tier2 = entry.kind == "tier2"
+    who = "user_guid" if is_tier2 else "session_id"
+    body: dict[str, Any] = {"user_input": text, "conversation_history": [], who: session}
+    if from_rappid and not is_tier2:
         body["twin_chat_envelope"] = twin_chat(text, from_rappid=from_rappid, nonce=nonce)
     name = entry.name or entry.host
     try:
-        status, raw = await _posted(f"{entry.url.rstrip('/')}/chat", orjson.dumps(body), wait)
+        url = entry.url if is_tier2 else f"{entry.url.rstrip('/')}/chat"
+        status, raw = await _posted(url, orjson.dumps(body), wait)
     except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorError) as error:
         raise PeerOfflineError(f"{name} is away.", do="rappd peers list") from error
     except TimeoutError as error:

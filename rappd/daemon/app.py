@@ -225,7 +225,14 @@ class Daemon:
             machine=self.name,
         )
         self.federation = FederationService(
-            LocalNode(home, settings, identity, self.name, brainstem_id(identity.fingerprint)),
+            LocalNode(
+                home,
+                settings,
+                identity,
+                self.name,
+                brainstem_id(identity.fingerprint),
+                lambda: self.settings.on("programs.a2a"),
+            ),
             store,
             self.dispatcher,
             self.tenants,

@@ -228,33 +228,36 @@ class Dispatcher:
         self._store.thread(info)
         return placed
 
-    def submit_once(self, envelope: Envelope, caller: Caller, *, begun: bool = False) -> Turn:
+    def submit_once(
+        self, envelope: Envelope, caller: Caller, *, begun: bool = False, synced: bool = True
+    ) -> Turn:
         """A HELP of another machine: its start is on the disk before it begins, its answer before it counts.
 
         So it is begun once and answered once, whatever is killed in between, and whenever the power is cut. (Of an
         agent that is declared repeatable the start is committed, and not waited for.) A repeat gets the turn under
         way, or the recorded answer. One that was cut off is answered ``interrupted``, or begun again where that does
-        no harm. ``begun``: it was accepted earlier, and its start is written down now.
+        no harm. ``begun``: it was accepted earlier, and its start is written down now. Without ``synced`` its start
+        and its answer are committed alone, as a turn of the owner's is: a kill harms neither, a power cut may.
 
         A turn that is stopped gives the recorded ERROR 499, unless this machine stops.
         """
         return self.guests_turns.running(envelope.sender, envelope.id) or self.guests_turns.begin(
-            Turn(envelope, caller, lambda turn: self._perform_once(turn, begun), tells=True)
+            Turn(envelope, caller, lambda turn: self._perform_once(turn, begun, synced), tells=True)
         )
 
-    async def _perform_once(self, turn: Turn, begun: bool) -> Envelope:
+    async def _perform_once(self, turn: Turn, begun: bool, synced: bool) -> Envelope:
         if turn.caller.spend is not None and not begun:
             await turn.caller.spend(turn.envelope)
         with self._store.group_commit.active():
-            return await self._claimed(turn, begun)
+            return await self._claimed(turn, begun, synced)
 
-    async def _claimed(self, turn: Turn, begun: bool) -> Envelope:
+    async def _claimed(self, turn: Turn, begun: bool, synced: bool) -> Envelope:
         envelope = turn.envelope
         workspace, handler, repeatable = self._resolve(envelope.recipient)
         outer, envelope, info = envelope, *placed(envelope, workspace)
         key = (envelope.sender, envelope.id, envelope.verb)
         records: list[Record | ThreadInfo] = [info, record_of(envelope, answers=False)]
-        strict = not repeatable(envelope)
+        strict = synced and not repeatable(envelope)
         taken, thread, stopped = await self._claim(
             key, workspace, info.id, records, begun=begun, strict=strict
         )
@@ -284,7 +287,7 @@ class Dispatcher:
                 reply = envelope.refusal(499, "Stopped.", "stopped")
         reply, record = recordable(reply)
         try:
-            await self._uninterrupted(self._store.commit_reply(record, *key))
+            await self._uninterrupted(self._store.commit_reply(record, *key, strict=synced))
         except StoreError as problem:  # the work is not over before its answer is recorded
             log.error("the answer to %s waits to be written down: %s", envelope.id, problem)
             kept = self._unrecorded.keep(reply, records, lambda: self._store.commit_reply(record, *key))

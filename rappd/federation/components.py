@@ -75,13 +75,17 @@ class EggInbox(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalNode:
-    """This machine: its home, its settings, its key and what it is called. ``id`` is the sender of its envelopes."""
+    """This machine: its home, its settings, its key and what it is called. ``id`` is the sender of its envelopes.
+
+    ``speaks_a2a`` tells if it answers over A2A now.
+    """
 
     home: Home
     settings: Settings
     identity: IdentityKey
     name: str
     id: str
+    speaks_a2a: Callable[[], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +223,7 @@ async def build_components(
         port=port,
         hosts=hosts,
         loopback=node.settings.on("peers.loopback"),
+        a2a=node.speaks_a2a,
     )
     resolver = AddressResolver(sightings, written, nearby)
     presence = Presence(events.probe)

@@ -75,9 +75,10 @@ def found_row(sighting: DiscoveredNode) -> dict[str, Any]:
 
 
 def legacy_row(entry: Entry) -> dict[str, Any]:
-    """A published brainstem that was added by its address."""
+    """A published brainstem, or an A2A agent, that was added by its address."""
     return {
         "name": entry.name or entry.host,
+        "kind": entry.kind,
         "fingerprint": "",
         "short": "",
         "paired": False,

@@ -20,10 +20,12 @@ class EventStream:
     def __init__(self, response: web.StreamResponse) -> None:
         self.response = response
 
-    async def send(self, event: bytes | dict[str, Any], number: int | None = None) -> None:
+    async def send(self, event: bytes | dict[str, Any], number: int | None = None, *, name: str = "") -> None:
         """Writes one event, as JSON. With its number a reader can go on after it (``last_seen``)."""
         data = event if isinstance(event, bytes) else orjson.dumps(event, default=str)
         head = b"" if number is None else b"id: %d\n" % number
+        if name:
+            head += b"event: %b\n" % name.encode()
         if len(data) <= _LARGE:
             await self.response.write(b"%bdata: %b\n\n" % (head, data))
             return

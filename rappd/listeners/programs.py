@@ -11,8 +11,8 @@ import asyncio
 import hashlib
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ from rappd.dispatch.rights import PROGRAM, Caller
 from rappd.dispatch.rows import thread_of
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RappdError, RefusedError
-from rappd.federation.errors import UnauthenticatedError
+from rappd.federation.errors import ShuttingDownError, UnauthenticatedError
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import BodyTooLargeError, InvalidBodyError, body_of, check_depth
 from rappd.listeners.federation import callers
@@ -115,11 +115,16 @@ def program_of(request: web.Request, protocol: str, *, name: str = "") -> Progra
         found = Program(protocol, caller, key, called, key, True, False, False, None, daemon)
     else:
         found = _on_this_machine(request, protocol, called)
+    check_on(daemon, protocol)
+    return found
+
+
+def check_on(daemon: Daemon, protocol: str) -> None:
+    """Raises ``ProtocolOffError`` where the owner switched a protocol off."""
     if not daemon.settings.on(f"programs.{protocol}"):
         raise ProtocolOffError(
             f"This machine does not answer over {protocol}.", do=f"rappd config set programs.{protocol} on"
         )
-    return found
 
 
 async def targets(program: Program) -> list[Target]:
@@ -194,7 +199,7 @@ async def begin(
         if id:
             repeated = await daemon.dispatcher.recorded(envelope.sender, envelope.id) is not None
             envelope = envelope.extended(**{THREAD: named})
-            turn = daemon.dispatcher.submit_once(envelope, caller)
+            turn = daemon.dispatcher.submit_once(envelope, caller, synced=not program.owners)
             repeated = repeated or turn.envelope is not envelope
             turn.session = named
         else:
@@ -220,8 +225,9 @@ async def begin_call(
     *,
     id: str = "",
     session: str = "",
+    more: Mapping[str, Any] | None = None,
 ) -> Turn:
-    """A direct call of one agent of a tenant, as a turn; ``id`` and ``session`` as for ``begin``.
+    """A direct call of one agent of a tenant, as a turn; ``id``, ``session`` and ``more`` as for ``begin``.
 
     Raises ``RefusedError`` for a program that may not call directly, or not that agent.
     """
@@ -236,8 +242,8 @@ async def begin_call(
         raise NotFoundError(f'No agent "{agent[:80]}".', do="Ask this machine's owner to share it.")
     target = _brainstem(program) if workspace == HOST else Target("", workspace, "", "")
     asked = ChatRequest("", [], None, program.sender)
-    more = {"agent": found.agent.name, "args": arguments}
-    return await begin(program, target, asked, id=id or new_id(), session=session, more=more)
+    call = {**(more or {}), "agent": found.agent.name, "args": arguments}
+    return await begin(program, target, asked, id=id or new_id(), session=session, more=call)
 
 
 async def session_of(program: Program, target: Target, named: str) -> str:
@@ -303,6 +309,41 @@ def cancel_when_gone(request: web.Request, turn: Turn) -> None:
             loop.call_later(_LOOK_SECONDS, look)
 
     loop.call_later(_LOOK_SECONDS, look)
+
+
+FOLLOWING = web.AppKey("following", set[asyncio.Task[Any]])
+"""Requests that wait for a turn, or stream one."""
+
+
+def end_at_stop(app: web.Application) -> None:
+    """Lets requests of ``app`` that follow a turn say so when its listener closes, while they still can."""
+    following: set[asyncio.Task[Any]] = set()
+    app[FOLLOWING] = following
+    app.on_shutdown.append(_end_following)
+
+
+@contextmanager
+def until_stopped(request: web.Request) -> Iterator[None]:
+    """For a block that follows a turn: raises ``ShuttingDownError`` in it when the listener closes."""
+    following, task = request.app[FOLLOWING], asyncio.current_task()
+    assert task is not None
+    following.add(task)
+    try:
+        yield
+    except asyncio.CancelledError as stopped:
+        if task in following:
+            raise
+        task.uncancel()
+        raise ShuttingDownError("This machine is stopping.", do="Ask again soon.") from stopped
+    finally:
+        following.discard(task)
+
+
+async def _end_following(app: web.Application) -> None:
+    following = app[FOLLOWING]
+    for task in list(following):
+        following.discard(task)
+        task.cancel()
 
 
 async def json_body(request: web.Request) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def call(
     if many:
         return call_many(many, peer, body, printer)
     daemon = ControlClient(Home.here(), timeout=wait + _SPARE_SECONDS)
-    if not yes and _is_published(daemon, peer) and not _unprotected_is_fine(peer, printer):
+    if not yes and _is_unprotected(daemon, peer) and not _unprotected_is_fine(peer, printer):
         print_err("Nothing was sent.")
         return ConfirmationNeededError.exit_code
     with progress(f"Asking {peer}…"):
@@ -136,15 +136,15 @@ def call(
     return 0 if row["state"] == "done" else NotReadyError.exit_code
 
 
-def _is_published(daemon: ControlClient, peer: str) -> bool:
-    """True for a published brainstem, which speaks plain HTTP; a trusted machine's name comes first."""
+def _is_unprotected(daemon: ControlClient, peer: str) -> bool:
+    """True for a published brainstem or A2A agent that speaks plain HTTP; a trusted machine's name comes first."""
     wanted, rows = peer.lower().rstrip("/"), daemon.do("peers.list")["peers"]
     if any(row["paired"] and row["name"] == wanted for row in rows):
         return False
     return any(
         wanted in (row["name"].lower(), row["address"].lower().rstrip("/"), urlsplit(row["address"]).hostname)
         for row in rows
-        if row["legacy"]
+        if row["legacy"] and row["address"].startswith("http://")
     )
 
 

@@ -113,8 +113,9 @@ class CallOperations:
         await m.available()
         if (entry := await self._legacy(selector)) is not None:
             if agent or twin:
+                kind = "an A2A agent" if entry.kind == "agent" else "a published brainstem"
                 raise UsageProblemError(
-                    f"{entry.name or entry.host} is a published brainstem: it takes a sentence, nothing else.",
+                    f"{entry.name or entry.host} is {kind}: it takes a sentence, nothing else.",
                     do=f'rappd call {entry.name or entry.host} "…"',
                 )
             return await self._call_legacy(entry, text, min(max(0.1, wait), LONGEST_WAIT))
@@ -248,7 +249,7 @@ class CallOperations:
         return {"dropped": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.drop(id))}
 
     async def _legacy(self, selector: str) -> Entry | None:
-        """The published brainstem of that name, address or URL, if one was added."""
+        """The published brainstem or A2A agent of that name, address or URL, if one was added."""
         wanted = selector.strip().lower().rstrip("/")
         if self._machines.peer_store.named(wanted) is not None:
             return None  # what is meant for a trusted machine never goes over plain http
@@ -263,7 +264,7 @@ class CallOperations:
         return None
 
     async def _call_legacy(self, entry: Entry, text: str, wait: float) -> OwnersCall:
-        """One turn of a published brainstem, recorded like any call; nothing of it is queued."""
+        """One turn of a published brainstem or an A2A agent, recorded like any call; nothing of it is queued."""
         m = self._machines
         data = call_data(text, "", None)
         name = entry.name or entry.host
@@ -285,7 +286,12 @@ class CallOperations:
         return OwnersCall(turn, name, time.monotonic(), is_legacy=True)
 
     async def ask_published(self, entry: Entry, asked: Envelope, *, wait: float) -> str:
-        """Asks a published brainstem what a recorded HELP says. Raises ``ReportableError``."""
+        """Asks a published brainstem, or an A2A agent, what a recorded HELP says. Raises ``ReportableError``."""
+        if entry.kind == "agent":
+            from neighborhoods.transport import a2a_agent
+
+            text = asked.data["user_input"]
+            return await a2a_agent.ask(entry, text, session=asked.thread, wait=wait, nonce=asked.id)
         from neighborhoods.transport.published_brainstem import ask
 
         said = await ask(

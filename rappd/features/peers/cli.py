@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -160,7 +161,7 @@ def revoke(peer: str, yes: bool, printer: Printer) -> int:
 @click.argument("address")
 @JSON
 def add(address: str, printer: Printer) -> None:
-    """Write down where a machine is: HOST or HOST:PORT. It is not trusted by that."""
+    """Write down where a machine is: HOST or HOST:PORT, or the URL of an agent card. It is not trusted by that."""
     if "://" not in address:
         from neighborhoods.discovery.addresses import split
 
@@ -173,9 +174,14 @@ def add(address: str, printer: Printer) -> None:
 
 def _show_added(added: dict[str, Any]) -> None:
     if added["legacy"]:
-        print_status(
-            "good", f"{added['address']} is written down. It speaks plain http: others can read what is said."
-        )
+        name = strip_control(added["name"])
+        who = f"{name}, an A2A agent, is written down: {added['address']}"
+        if added["kind"] != "agent" or not name:
+            who = f"{added['address']} is written down."
+        plain = added["address"].startswith("http://")
+        print_status("good", f"{who} It speaks plain http: others can read what is said." if plain else who)
+        if added["kind"] == "agent" and name:
+            print_out(f"  {arrow()} {command(f'rappd call {shlex.quote(name)} …')}")
     elif added["name"]:
         name = called(added["name"], added["fingerprint"])
         print_out(

@@ -10,7 +10,8 @@ from envelopes.errors import BadNodeCardError
 from envelopes.identity.capabilities import check as check_capability
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, DiscoveredNode, DiscoveredNodes
-from neighborhoods.errors import KeyChangedError, NoSuchPeerError
+from neighborhoods.discovery.peers_file import Entry
+from neighborhoods.errors import KeyChangedError, NoSuchPeerError, PeerOfflineError
 from neighborhoods.peer import Whose
 from rappd.errors import UsageProblemError
 from rappd.features.arguments import MissingArgumentError
@@ -126,11 +127,18 @@ class PeerOperations:
 
     @operation("peers.add", "POST", "/peers", right=OWNER)
     async def add(self, address: Text) -> dict[str, Any]:
-        """Writes an `address` down, and says who answers there; `http://` ones are published brainstems."""
+        """Writes an `address` down, and says who answers there.
+
+        HOST or HOST:PORT is a machine, `http://HOST:PORT` or a Tier 2 path a published brainstem, the URL of an agent
+        card an A2A agent.
+        """
         parts = await self._machines.available()
+        entry = await parts.written.checked(address)
+        if entry.kind == "agent":
+            return {"added": await self._add_agent(entry)}
         entry = await parts.written.add(address)
         if entry.legacy:
-            return {"added": {"address": entry.url, "legacy": True, "name": entry.name, "fingerprint": ""}}
+            return {"added": _added(entry)}
         found: NodeCard | None = None
         with contextlib.suppress(NoSuchPeerError):  # it may be away; then it is written down without its name
             found = await self._introduced(entry.address)
@@ -146,6 +154,18 @@ class PeerOperations:
                 "other": found is None and await _is_open(entry.address),
             }
         }
+
+    async def _add_agent(self, entry: Entry) -> dict[str, Any]:
+        """Writes an A2A agent down by the name on its card; one that does not answer now, without.
+
+        Raises ``PeerFailedError`` for what is no card that can be used.
+        """
+        from neighborhoods.transport.a2a_agent import fetch_card
+
+        name = ""
+        with contextlib.suppress(PeerOfflineError):
+            name = (await fetch_card(entry.url)).name
+        return _added(await (await self._machines.available()).written.add(entry.url, name=name))
 
     @operation("peers.forget", "POST", "/peers/forget", right=OWNER)
     async def forget(self, address: Text) -> dict[str, Any]:
@@ -372,6 +392,16 @@ class IdentityMismatchError(NoSuchPeerError):
 def _self(m: FederationService) -> dict[str, Any]:
     fingerprint = m.node.identity.fingerprint if m.node.home.has_identity() else ""
     return {"name": m.node.name, "fingerprint": fingerprint, "short": fingerprint[:4]}
+
+
+def _added(entry: Entry) -> dict[str, Any]:
+    return {
+        "address": entry.url,
+        "legacy": True,
+        "kind": entry.kind,
+        "name": entry.name,
+        "fingerprint": "",
+    }
 
 
 def _key_changed(name: str) -> KeyChangedError:

@@ -53,9 +53,12 @@ def show_peers(found: Row) -> None:
     asking = [one for one in found["asking"] if one["state"] in ("asking", "words")]
     names = _told_apart([*strangers, *asking], [*paired, *strangers])
     _paired_and_found(paired, list(zip(names, strangers, strict=False)))
-    if legacy:
-        print_out("Published brainstems, over plain http:")
-        for row in legacy:
+    agents = [row for row in legacy if row["kind"] == "agent"]
+    brainstems = [row for row in legacy if row["kind"] != "agent"]
+    for title, some in (("Published brainstems, without keys:", brainstems), ("A2A agents:", agents)):
+        if some:
+            print_out(title)
+        for row in some:
             print_out(f"  {strip_control(row['name'])}  {dim(strip_control(row['address']))}")
     for name, one in zip(names[len(strangers) :], asking, strict=True):
         host = one["address"].rpartition(":")[0].strip("[]")

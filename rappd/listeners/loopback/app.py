@@ -6,7 +6,7 @@ from aiohttp import web
 
 from rappd.daemon.app import Daemon
 from rappd.features.operation import OperationTable
-from rappd.listeners import acp, mcp, ollama
+from rappd.listeners import a2a, acp, mcp, ollama, programs
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.loopback import (
     agent_files,
@@ -45,7 +45,8 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
         services,
     ]
     tables += [eggs, session_frames, well_known]
-    tables += [acp, mcp, ollama]
+    tables += [a2a, acp, mcp, ollama]
+    programs.end_at_stop(app)
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for module in tables:

@@ -36,7 +36,7 @@ _NAMED = web.RequestKey("tenant", Tenant)
 _SAFE = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 """Values of ``Sec-Fetch-Site``."""
-_ALLOWED_HEADERS = "Content-Type, Last-Event-ID"
+_ALLOWED_HEADERS = "Content-Type, Last-Event-ID, Authorization, A2A-Version, A2A-Extensions"
 
 
 HOSTS = web.AppKey("hosts", set[str])

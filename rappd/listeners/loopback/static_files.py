@@ -15,7 +15,6 @@ from aiohttp import web
 
 from agents.storage.safe_fs import SafeTree, in_file_pool
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.bodies import plain
 from rappd.listeners.loopback.security import at_operator_origin
 
 routes = web.RouteTableDef()
@@ -64,18 +63,6 @@ async def part(request: web.Request) -> web.StreamResponse:
     name, content, for_good = found
     headers = {**HEADERS, **(_FOR_GOOD if for_good else {}), "Content-Type": _type_of(name)}
     return web.Response(body=content, headers=headers)
-
-
-@routes.get("/.well-known/agent-card.json")
-@routes.get("/.well-known/agent.json")
-async def agent_card(request: web.Request) -> web.StreamResponse:
-    """Tells those who look for an A2A agent card which listeners there are."""
-    return plain(
-        404,
-        "There is no agent card: A2A and MCP are not yet among the listeners, which are /chat and /openapi.json.",
-        "no_agent_card",
-        "docs/wire.md maps their notions to this one's.",
-    )
 
 
 @functools.cache

@@ -11,6 +11,7 @@ from neighborhoods.discovery.addresses import (
     is_listened_on,
     is_loopback,
     join,
+    kind_of,
     leads_somewhere,
     preference,
     split,
@@ -136,3 +137,37 @@ def test_loopback_leads_somewhere_only_on_request() -> None:
 def test_the_likeliest_address_goes_first() -> None:
     hosts = ["fe80::1%2", "169.254.1.1", "2001:db8::1", "10.0.0.1"]
     assert sorted(hosts, key=preference) == ["10.0.0.1", "2001:db8::1", "169.254.1.1", "fe80::1%2"]
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("https://pi", "machine"),
+        ("https://pi:7443/", "machine"),
+        ("http://pi:7071", "brainstem"),
+        ("https://cloud.example/api/businessinsightbot_function", "tier2"),
+        ("http://pi:7071/api/businessinsightbot_function", "tier2"),
+        ("https://tea.example/.well-known/agent-card.json", "agent"),
+        ("http://127.0.0.1:9000/agents/tea/agent-card.json", "agent"),
+        ("https://tea.example/.well-known/agent.json", "agent"),
+    ],
+)
+def test_the_form_of_a_url_says_what_is_there(url: str, kind: str) -> None:
+    assert kind_of(url) == kind
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://pi:7071/chat",
+        "https://pi/api/a/b",
+        "https://pi/api/",
+        "https://pi/agent-card.json?x=1",
+        "https://pi/agent-card.json#x",
+        "file:///agent-card.json",
+        "http://[",
+    ],
+)
+def test_any_other_form_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"^(is|names|holds) "):
+        kind_of(url)

@@ -27,6 +27,11 @@ def test_the_announcement_is_the_published_shape() -> None:
     assert socket.gethostname() not in mine.server
 
 
+def test_as_an_a2a_agent_it_says_where_its_card_is() -> None:
+    told = Announcement("pi", ID, 7443, a2a=True).card_properties
+    assert told == {"v": "1", "path": "/.well-known/agent-card.json", "version": "1.0", "id": ID}
+
+
 @given(st.text(max_size=300))
 def test_any_name_makes_an_instance_that_dns_can_carry(name: str) -> None:
     mine = Announcement(name, ID, 7443)

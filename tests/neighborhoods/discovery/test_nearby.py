@@ -14,7 +14,7 @@ import pytest
 from zeroconf import IPVersion
 from zeroconf.asyncio import AsyncServiceInfo, AsyncZeroconf
 
-from neighborhoods.discovery.announcement import SERVICE
+from neighborhoods.discovery.announcement import A2A_SERVICE, SERVICE
 from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
 from neighborhoods.discovery.interfaces import Interface
 from neighborhoods.discovery.mdns_service import MdnsService
@@ -93,6 +93,32 @@ async def test_closed_listener_only_discovers(make: Make) -> None:
     await until(lambda: bool(desk.sightings.of(fingerprint("shy"))))
     shy.announce(port=0)
     await until(lambda: not desk.sightings.of(fingerprint("shy")))
+
+
+async def test_an_a2a_agent_is_announced_while_a2a_is_answered(make: Make) -> None:
+    on = [True]
+    pi = make("tea pi", port=7600, a2a=lambda: on[0], poll=0.05)
+    await until(lambda: bool(pi.instance))
+    name = f"{pi.instance.removesuffix(SERVICE)}{A2A_SERVICE}"
+    browser = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
+    try:
+
+        async def found() -> AsyncServiceInfo | None:
+            info = AsyncServiceInfo(A2A_SERVICE, name)
+            return info if await info.async_request(browser.zeroconf, 500) else None
+
+        async with asyncio.timeout(40):
+            while (info := await found()) is None:
+                await asyncio.sleep(0.02)
+        assert (info.port, info.properties[b"path"]) == (7600, b"/.well-known/agent-card.json")
+        assert info.server == f"{fingerprint('tea pi')[:12]}.local."
+        on[0] = False
+        async with asyncio.timeout(40):
+            while await found() is not None:
+                await asyncio.sleep(0.02)
+        assert pi.instance, "the machine is announced still"
+    finally:
+        await browser.async_close()
 
 
 async def test_looking_again_finds_the_same(make: Make) -> None:

@@ -210,13 +210,13 @@ async def test_a_zone_is_understood_in_addresses_and_urls(path: Path, address: s
     peers = PeersFile(path)
     entry = await peers.add(address)
     assert (entry.host, entry.address) == ("fe80::2%lo", "[fe80::2%lo]:7443")
-    await peers.add("http://[fe80::2%25lo]:7071/brain")
+    await peers.add("http://[fe80::2%25lo]:7071/api/brain")
     assert [one["url"].partition("lo]")[0] for one in json.loads(path.read_text())["peers"]] == [
         "https://[fe80::2%25", "http://[fe80::2%25",
     ]  # fmt: skip
     again = await PeersFile(path).entries()
     assert [one.host for one in again] == ["fe80::2%lo", "fe80::2%lo"]
-    assert again[1].url == "http://[fe80::2%lo]:7071/brain", "as sockets take it"
+    assert again[1].url == "http://[fe80::2%lo]:7071/api/brain", "as sockets take it"
 
 
 async def test_a_zone_that_begins_as_an_escape_stays_itself(

@@ -177,7 +177,7 @@ def test_a_machine_that_follows_the_page_pairs_by_code(node: Node) -> None:
 
 def test_page_hides_a_closed_listener() -> None:
     """A2A and MCP map onto routes and verbs that exist."""
-    mapped = PAGE[PAGE.index("\n## A2A and MCP\n") :]
+    mapped = PAGE[PAGE.index("\n## MCP\n") :]
     served = {row[0].partition(" ")[2] for row in rows("Route", "Who", "What")}
     for route in re.findall(r"`(?:GET|POST) (/(?:envelopes|agents/\{id\}|eggs)[^`]*)`", mapped):
         assert route in served, route

@@ -14,7 +14,7 @@ from fixtures.running_daemon import REPO
 from envelopes.identity.keys import IdentityKey
 
 PAGE = (REPO / "docs" / "wire.md").read_text()
-SECTION = PAGE[PAGE.index("\n## Between machines\n") : PAGE.index("\n## A2A and MCP\n")]
+SECTION = PAGE[PAGE.index("\n## Between machines\n") : PAGE.index("\n## MCP\n")]
 NOW = 1_800_000_000
 Json = dict[str, Any]
 FENCE = re.compile(r"^```(\S*)(?: +(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)

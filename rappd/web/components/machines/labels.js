@@ -61,7 +61,11 @@ export function presence(row) {
 
 /** "nearby · 3 agents · 4 in the outbox" */
 export function facts(row) {
-  if (row.legacy) return ["a published brainstem, over plain http", stripControl(row.address)].join(" · ");
+  if (row.legacy) {
+    const kind = row.kind === "agent" ? "an A2A agent" : "a published brainstem";
+    const way = String(row.address).startsWith("http://") ? ", over plain http" : "";
+    return [kind + way, stripControl(row.address)].join(" · ");
+  }
   return [
     row.reached && by(row.reached),
     !row.paired && stripControl(row.address),

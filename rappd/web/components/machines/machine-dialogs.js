@@ -16,7 +16,7 @@ export function openAddAddress() {
     maxlength: 300,
     autocapitalize: "none",
     inputmode: "url",
-    help: "Of a machine that is not found by itself. http://… is a published brainstem.",
+    help: "Of a machine that is not found by itself. http://… is a published brainstem, …/agent-card.json an A2A agent.",
   });
   formDialog({
     title: "Add by address",

@@ -24,7 +24,7 @@ export function machinesView(place) {
       keyedList("ul", "cards", selectorOf, machineCard),
       (row) => !row.paired && !row.legacy,
     ],
-    ["Published brainstems", keyedList("ul", "cards", selectorOf, machineCard), (row) => row.legacy],
+    ["Published brainstems and A2A agents", keyedList("ul", "cards", selectorOf, machineCard), (row) => row.legacy],
   ].map(([title, list, fits, look = ""]) => ({ list, fits, heading: h("h2", { class: look }, title), element: list.element }));
   const asking = keyedList("ul", "cards asking", ({ attempt }) => attempt, askingCard);
   const sought = h("input", {

@@ -1,0 +1,307 @@
+"""A2A 1.0, for agents and programs of other vendors: signed cards, JSON-RPC and HTTP+JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import orjson
+from aiohttp import web
+
+from envelopes.codecs import a2a, a2a_cards
+from envelopes.codecs.a2a import A2AError
+from envelopes.codecs.a2a_cards import Skill
+from envelopes.errors import ReportableError
+from neighborhoods.discovery.addresses import join
+from rappd.dispatch.rights import Caller
+from rappd.errors import NotFoundError
+from rappd.listeners import programs
+from rappd.listeners.a2a_tasks import ASK, PROTOCOL, Tasks
+from rappd.listeners.app_keys import DAEMON
+from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body
+from rappd.listeners.event_stream import EventStream, last_seen, opened
+from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, caller
+from rappd.listeners.programs import BRAINSTEM, TWIN, Program, Target, UnknownModelError
+from rappd.tenants.tenant import HOST
+from rappd.version import __version__
+
+routes = web.RouteTableDef()
+
+_BASES = ("/a2a", "/a2a/twin/{twin}")
+_TASK = "/tasks/{id:[^/:]+}"
+_STREAMED = ("SendStreamingMessage", "SubscribeToTask")
+_LARGE = 1 << 18
+_OF_HTTP = (401, 403)
+"""Refusals that JSON-RPC tells by the HTTP status, too."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+Spoken = Callable[[web.Request, Program], Awaitable[web.StreamResponse]]
+
+
+def _served(
+    method: str, path: str, shape: Callable[[ReportableError], web.StreamResponse]
+) -> Callable[[Spoken], Spoken]:
+    """Registers a route for the brainstem, and for each twin."""
+
+    def add(handler: Spoken) -> Spoken:
+        for base in _BASES:
+            routes.route(method, base + path)(programs.spoken(PROTOCOL, shape)(handler))
+        return handler
+
+    return add
+
+
+def _http_refused(found: ReportableError) -> web.Response:
+    return _json(a2a.http_error(found), a2a.shape_of(found).http)
+
+
+def _rpc_refused(found: ReportableError) -> web.Response:
+    return _json(a2a.rpc_error(None, found), a2a.shape_of(found).http)
+
+
+@routes.get(a2a_cards.PATH)
+@routes.get("/a2a/twin/{twin}" + a2a_cards.PATH)
+async def card(request: web.Request) -> web.Response:
+    """The signed agent card: for strangers what the owner published, for others what they may use."""
+    try:
+        if FEDERATION in request.app and not caller(request)[0].caps:
+            return _card_for_strangers(request)
+        return await _card(request, programs.program_of(request, PROTOCOL), "")
+    except ReportableError as found:
+        return _http_refused(found)
+
+
+@_served("POST", "", _rpc_refused)
+@_served("POST", "/", _rpc_refused)
+async def json_rpc(request: web.Request, program: Program) -> web.StreamResponse:
+    """A2A over JSON-RPC."""
+    raw = await _body(request)
+    try:
+        a2a.check_version(_version(request))
+        called = await _read(request, a2a.decode_rpc, raw)
+        if called.method in _STREAMED:
+            return await _stream(request, program, called.method, called.params, _RpcEvents(called.id))
+        found = await _answer(request, program, called.method, called.params)
+    except ReportableError as problem:
+        programs.note_refusal(request, PROTOCOL, program, problem)
+        is_of_http = problem.status in _OF_HTTP or isinstance(problem, UnknownModelError)
+        ident = await _read(request, a2a.rpc_id, raw)
+        return _json(a2a.rpc_error(ident, problem), problem.status if is_of_http else 200)
+    return _json(a2a.rpc_result(called.id, found))
+
+
+def _over_http(method: str, path: str, called: str) -> None:
+    """Registers the route of an operation over HTTP+JSON."""
+
+    async def handle(request: web.Request, program: Program) -> web.StreamResponse:
+        a2a.check_version(_version(request))
+        params: dict[str, Any] = dict(request.query)
+        if method == "POST" and path.startswith("/message"):
+            body = await _read(request, a2a.decode_body, await _body(request))
+            if not isinstance(body, dict):
+                raise A2AError("INVALID_REQUEST", "The body must be an object.", do="Send {…}.")
+            params = body
+        if "id" in request.match_info:
+            params["id"] = request.match_info["id"]
+        if called in _STREAMED:
+            return await _stream(request, program, called, params, _HttpEvents())
+        return _json(await _answer(request, program, called, params), kind=a2a.MEDIA_TYPE)
+
+    handle.__doc__ = f"{called} of A2A, over HTTP+JSON."
+    _served(method, path, _http_refused)(handle)
+
+
+for _method, _path, _called in (
+    ("POST", "/message:send", "SendMessage"),
+    ("POST", "/message:stream", "SendStreamingMessage"),
+    ("GET", _TASK, "GetTask"),
+    ("GET", "/tasks", "ListTasks"),
+    ("POST", f"{_TASK}:cancel", "CancelTask"),
+    ("GET", f"{_TASK}:subscribe", "SubscribeToTask"),
+    ("POST", f"{_TASK}:subscribe", "SubscribeToTask"),
+    ("GET", "/extendedAgentCard", "GetExtendedAgentCard"),
+    ("POST", f"{_TASK}/pushNotificationConfigs", "CreateTaskPushNotificationConfig"),
+    ("GET", f"{_TASK}/pushNotificationConfigs", "ListTaskPushNotificationConfigs"),
+    ("GET", f"{_TASK}/pushNotificationConfigs/{{push}}", "GetTaskPushNotificationConfig"),
+    ("DELETE", f"{_TASK}/pushNotificationConfigs/{{push}}", "DeleteTaskPushNotificationConfig"),
+):
+    _over_http(_method, _path, _called)
+
+
+async def _answer(
+    request: web.Request, program: Program, method: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    """The result of an operation that does not stream. Raises ``ReportableError``."""
+    if "PushNotification" in method:
+        raise a2a.no_push()
+    if method == "GetExtendedAgentCard":
+        found: dict[str, Any] = orjson.loads((await _card(request, program, _named(params))).body)  # type: ignore[arg-type]
+        return found
+    tasks = Tasks(program, await _target(request, program, _named(params)))
+    if method == "SendMessage":
+        sent = await _read(request, a2a.read_sent, params)
+        begun, turn = await tasks.begin(sent)
+        with programs.until_stopped(request):
+            at = await (tasks.noted(begun, turn) if sent.at_once else tasks.ended(begun, turn))
+        return {"task": a2a.task(at, history=sent.history)}
+    if method == "ListTasks":
+        return await tasks.listed(a2a.read_query(params))
+    id = a2a.read_task_id(params)
+    if method == "CancelTask":
+        return a2a.task(await tasks.cancel(id))
+    history = a2a.history_length(params.get("historyLength"))
+    return a2a.task(await tasks.get(id), history=history)
+
+
+class _RpcEvents:
+    """Stream events as JSON-RPC answers."""
+
+    def __init__(self, ident: str | int) -> None:
+        self._ident = ident
+
+    def event(self, told: dict[str, Any]) -> dict[str, Any]:
+        """One event."""
+        return a2a.rpc_result(self._ident, told)
+
+    async def refuse(self, events: EventStream, found: ReportableError) -> None:
+        """The last event of a stream whose end is not known."""
+        await events.send(a2a.rpc_error(self._ident, found))
+
+
+class _HttpEvents:
+    """Stream events as HTTP+JSON has them."""
+
+    def event(self, told: dict[str, Any]) -> dict[str, Any]:
+        """One event."""
+        return told
+
+    async def refuse(self, events: EventStream, found: ReportableError) -> None:
+        """The last event of a stream whose end is not known."""
+        await events.send(a2a.http_error(found), name="error")
+
+
+async def _stream(
+    request: web.Request,
+    program: Program,
+    method: str,
+    params: dict[str, Any],
+    shape: _RpcEvents | _HttpEvents,
+) -> web.StreamResponse:
+    tasks = Tasks(program, await _target(request, program, _named(params)))
+    after = last_seen(request) if "Last-Event-ID" in request.headers else None
+    if method == "SubscribeToTask":
+        found = await tasks.followed(a2a.read_task_id(params), after)
+    else:
+        begun, turn = await tasks.begin(await _read(request, a2a.read_sent, params))
+        found = await tasks.noted(begun, turn)
+    asked_for = {one.strip() for one in request.headers.get(a2a.EXTENSIONS_HEADER, "").split(",")}
+    active = ", ".join(sorted(asked_for & {a2a.REPLAY, a2a.EVENTS}))
+    headers = {a2a.EXTENSIONS_HEADER: active} if active else {}
+    everything, whole = a2a.EVENTS in asked_for, method != "SubscribeToTask"
+    events_of = tasks.stream(found, after, whole=whole, everything=everything)
+    async with opened(request, **headers) as events:
+        try:
+            with programs.until_stopped(request):
+                async for number, told in events_of:
+                    programs.program_of(request, PROTOCOL)  # its trust may have ended meanwhile
+                    await events.send(shape.event(told), number)
+        except ReportableError as problem:
+            programs.note_refusal(request, PROTOCOL, program, problem)
+            await shape.refuse(events, problem)
+    return events.response
+
+
+async def _target(request: web.Request, program: Program, tenant: str) -> Target:
+    """The brainstem or the twin that is meant; who may call agents of the brainstem need not be let talk to it."""
+    model = _model(request, tenant)
+    if model == BRAINSTEM:
+        return Target(BRAINSTEM, HOST, program.daemon.name, "")
+    return await programs.target_of(program, model)
+
+
+def _model(request: web.Request, tenant: str) -> str:
+    """The brainstem or the twin that is meant: by the path, else by the ``tenant`` of the parameters."""
+    return f"{TWIN}{request.match_info['twin']}" if "twin" in request.match_info else tenant or BRAINSTEM
+
+
+def _named(params: dict[str, Any]) -> str:
+    tenant = params.get("tenant", "")
+    if not isinstance(tenant, str):
+        raise A2AError("INVALID_PARAMS", "tenant must be a string.", do="Leave it out, or name twin/NAME.")
+    return tenant
+
+
+async def _card(request: web.Request, program: Program, tenant: str) -> web.Response:
+    target = await _target(request, program, tenant)
+    daemon = program.daemon
+    if target.workspace != HOST:
+        await daemon.tenants.twin(target.workspace)
+    usable = daemon.dispatcher.endpoints.agents(target.workspace, program.caller)
+    skills = [Skill(one.name, one.name, one.description) for one in usable if one.kind == "agent"]
+    base = "" if target.workspace == HOST else f"/{target.id}"
+    return _signed(request, target.name, skills, base)
+
+
+def _card_for_strangers(request: web.Request) -> web.Response:
+    daemon = request.app[DAEMON]
+    request.app[HELLO_LIMIT].take(request.remote or "")
+    programs.check_on(daemon, PROTOCOL)
+    if "twin" in request.match_info:
+        raise NotFoundError("There is nothing of that name for you.", do="Ask the owner for a token.")
+    public = daemon.federation.parts.catalogue.hello(Caller("federation", caps=())).get("public", ())
+    skills = [Skill(one["name"], one["name"], one["description"]) for one in public]
+    return _signed(request, daemon.name, skills, "")
+
+
+def _signed(request: web.Request, name: str, skills: list[Skill], base: str) -> web.Response:
+    """A card at the address that was asked; signed only where that is this machine's, whatever Host says."""
+    daemon, remote = request.app[DAEMON], FEDERATION in request.app
+    ask = Skill(ASK, name, f"Asks {name} in words.")
+    url = f"{'https' if remote else 'http'}://{request.host}/a2a{base}"
+    described = f"{name} answers in words, and with what its agents can do, on a machine of its owner."
+    found = a2a_cards.card(name, described, url, [ask, *skills], __version__, remote=remote)
+    identity = daemon.federation.node.identity
+    if not remote or _is_own(request, identity.fingerprint):
+        found = a2a_cards.signed(found, identity)
+    return _json(found, headers={"Cache-Control": "no-cache"})
+
+
+def _is_own(request: web.Request, fingerprint: str) -> bool:
+    """True when Host names the address that the caller reached, or this machine's name on the local network."""
+    name = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    if not isinstance(name, tuple):
+        return False
+    return request.host in (join(name[0], name[1]), f"{fingerprint[:12]}.local:{name[1]}")
+
+
+async def _body(request: web.Request) -> bytes:
+    if FEDERATION not in request.app:
+        return await request.read()
+    if not a2a.is_content_type(request.headers.get("Content-Type")):
+        raise UnsupportedMediaTypeError("The body is not JSON in UTF-8.", do=f"Send {a2a.MEDIA_TYPE}.")
+    return await read_body(request, a2a.LONGEST_BODY)
+
+
+async def _read(request: web.Request, read: Callable[[T], R], found: T) -> R:
+    """``read(found)``, of a large request beside the event loop."""
+    size = request.content_length
+    return await asyncio.to_thread(read, found) if size is None or size > _LARGE else read(found)
+
+
+def _version(request: web.Request) -> str:
+    return request.headers.get(a2a.VERSION_HEADER) or request.query.get(a2a.VERSION_HEADER, "")
+
+
+def _json(
+    body: dict[str, Any],
+    status: int = 200,
+    *,
+    kind: str = "application/json",
+    headers: dict[str, str] | None = None,
+) -> web.Response:
+    more = dict(headers or {})
+    if status == 401:
+        more["WWW-Authenticate"] = "Bearer"
+    return web.Response(body=orjson.dumps(body, default=str), status=status, content_type=kind, headers=more)

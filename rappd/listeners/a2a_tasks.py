@@ -1,0 +1,238 @@
+"""Tasks of A2A: the turns of one program at the brainstem or a twin, begun, followed, stopped, and read from the record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+import orjson
+
+from envelopes.codecs import a2a, emergence
+from envelopes.codecs.a2a import A2AError, Sent, TaskQuery, TaskRecord
+from envelopes.codecs.chat import ChatRequest
+from envelopes.envelope import Envelope, as_uuid
+from envelopes.events import Delta, Event
+from rappd.dispatch.rows import now
+from rappd.dispatch.turns import RequestCancelledError, Turn
+from rappd.errors import RefusedError
+from rappd.features.calls.operations import call_data
+from rappd.federation.errors import ShuttingDownError
+from rappd.listeners import programs
+from rappd.listeners.programs import SESSION, Program, Target
+from rappd.store.turn_table import RecordedTurn, TurnRow, recorded_turn, recorded_turns
+
+PROTOCOL = "a2a"
+ASK = "ask"
+"""The skill that is a turn."""
+_CONTEXTS = f"{SESSION}{PROTOCOL}:"
+_CUT_OFF = "This was cut off before it was done. Send the message again if it does no harm to do it twice."
+_event = msgspec.json.Decoder(Event).decode
+
+
+class Tasks:
+    """The tasks of one program at one target."""
+
+    def __init__(self, program: Program, target: Target) -> None:
+        self._program, self._target = program, target
+        self._daemon = program.daemon
+        self._turns = program.daemon.dispatcher.guests_turns
+
+    async def begin(self, sent: Sent) -> tuple[TaskRecord, Turn]:
+        """The task that a message begins, or began before, and its turn. Raises ``ReportableError``."""
+        if sent.task:
+            await self._refuse_more(sent)
+        id = programs.turn_id(self._program, sent.message_id)
+        asked = sent.text or _call_text(sent.skill, sent.args)
+        turn = self._turns.lately(self._program.sender, id)  # of a repeat, with all that it said
+        if turn is None:
+            turn = await self._begun(sent, id)
+        return TaskRecord(id, _context(turn.session), a2a.WORKING, now(), sent.message_id, asked), turn
+
+    async def _begun(self, sent: Sent, id: str) -> Turn:
+        # Its own context, told as such, is not looked for among the owner's conversations.
+        digest = hashlib.sha256(f"context {id}".encode()).hexdigest()
+        context = sent.context or f"{_CONTEXTS}{as_uuid(digest[:32], '8')}"
+        more = {"message_id": sent.message_id}
+        if sent.skill and sent.skill != ASK:
+            return await programs.begin_call(
+                self._program,
+                self._target.workspace,
+                sent.skill,
+                self._arguments(sent),
+                id=sent.message_id,
+                session=context,
+                more=more,
+            )
+        await programs.target_of(self._program, self._target.id)  # may it talk?
+        request = ChatRequest(sent.text, [], None, self._program.sender, pictures=sent.pictures)
+        return await programs.begin(
+            self._program, self._target, request, id=sent.message_id, session=context, more=more
+        )
+
+    async def noted(self, found: TaskRecord, turn: Turn) -> TaskRecord:
+        """The task as it is, once it is in the record: only then a client is told of it."""
+        while not turn.is_over:
+            row = await self._recorded(found.id)
+            if row is not None:
+                return msgspec.structs.replace(found, context=_context(row.session))
+            await self._daemon.dispatcher.flush()
+        return await self.ended(found, turn)
+
+    async def ended(self, found: TaskRecord, turn: Turn) -> TaskRecord:
+        """The task with what its turn came to. Raises ``ReportableError`` where that is not known."""
+        try:
+            await turn.reply()
+        except RequestCancelledError as stopped:
+            if self._daemon.dispatcher.closing:
+                raise ShuttingDownError("This machine is stopping.", do="Ask again soon.") from stopped
+            raise
+        return await self.get(found.id)  # as every later look at it
+
+    async def get(self, id: str) -> TaskRecord:
+        """A task of the program's. Raises ``A2AError``."""
+        row = await self._recorded(id)
+        turn = self._turns.running(self._program.sender, id)
+        if row is None:
+            raise a2a.no_task()
+        return _from_record(id, row, turn)
+
+    async def listed(self, query: TaskQuery) -> dict[str, Any]:
+        """A page of the program's tasks, the latest first.
+
+        Who shows no token may list those of a context that it names: what others said here is its owner's to read.
+        """
+        if not query.context and self._program.owners and not self._program.control:
+            raise RefusedError(
+                "Without a token only the tasks of a contextId are listed.",
+                do="rappd token issue NAME --client a2a",
+            )
+        rows = await recorded_turns(
+            self._daemon.store,
+            self._program.sender,
+            self._target.workspace,
+            f"{_CONTEXTS}{query.context or '*'}",
+        )
+        wanted = [one for one in rows if one.at >= query.after and query.state in ("", self._state(one))]
+        at, _, last = query.token.partition(".")
+        rest = [one for one in wanted if (one.at, one.id) < (int(at), last)] if query.token else wanted
+        page = rest[: query.size]
+        tasks = []
+        for one in page:
+            row = await self._recorded(one.id)
+            if row is not None:
+                found = _from_record(one.id, row, self._turns.running(self._program.sender, one.id))
+                tasks.append(a2a.task(found, history=query.history, artifacts=query.artifacts))
+        more = f"{page[-1].at}.{page[-1].id}" if len(rest) > len(page) else ""
+        return {"tasks": tasks, "nextPageToken": more, "pageSize": len(tasks), "totalSize": len(wanted)}
+
+    async def cancel(self, id: str) -> TaskRecord:
+        """Stops a task. Raises ``A2AError`` for one that is over."""
+        turn = self._turns.running(self._program.sender, id)
+        found = await self.get(id)
+        if turn is None or found.is_over:
+            raise A2AError("TASK_NOT_CANCELABLE", "The task is over.", do="GetTask has what came of it.")
+        turn.cancel()
+        return await self.ended(found, turn)
+
+    async def followed(self, id: str, after: int | None) -> TaskRecord:
+        """A task that is to be streamed.
+
+        Raises ``A2AError`` for one that is over, unless the client goes on after an event that it has.
+        """
+        found = await self.get(id)
+        if found.is_over and after is None:
+            raise A2AError("UNSUPPORTED_OPERATION", "The task is over.", do="GetTask has what came of it.")
+        return found
+
+    async def stream(
+        self, found: TaskRecord, after: int | None, *, whole: bool, everything: bool
+    ) -> AsyncIterator[tuple[int, dict[str, Any]]]:
+        """Numbered stream events: those after ``after``; where that is None, the task and then its events.
+
+        ``whole``: from its beginning, else from how it is now. Its events are kept for some minutes, its end for good.
+        Raises ``ReportableError`` where the end is not known.
+        """
+        turn = self._turns.lately(self._program.sender, found.id)
+        number = turn.number if turn is not None else after or 0
+        said = ""
+        if after is None:
+            after = 0 if whole else number
+            parts = _partial(turn) if turn is not None and not whole else []
+            yield (
+                after,
+                {"task": a2a.task(msgspec.structs.replace(found, state=a2a.WORKING, parts=parts, said=""))},
+            )
+        if turn is not None:
+            async for number, raw in turn.events():
+                event = _event(raw)
+                told_of = a2a.event_of(found, event, first=not said, everything=everything)
+                if isinstance(event, Delta):
+                    said += event.text
+                if told_of is not None and number > after:
+                    yield number, told_of
+            found = await self.ended(found, turn)
+            number = turn.number
+        for place, told in enumerate(a2a.end_of(found, said), number + 1):
+            if place > after:
+                yield place, told
+
+    def _state(self, row: TurnRow) -> str:
+        if row.verb:
+            return a2a.state_of(Envelope(row.id, "", "", row.verb, {"code": row.code}))
+        running = self._turns.running(self._program.sender, row.id) is not None
+        return a2a.WORKING if running else a2a.FAILED
+
+    async def _recorded(self, id: str) -> RecordedTurn | None:
+        row = await recorded_turn(self._daemon.store, self._program.sender, id, self._target.workspace)
+        spoken = row.asked.get("data", {}).get("program") if row is not None else None
+        return row if isinstance(spoken, dict) and spoken.get("protocol") == PROTOCOL else None
+
+    async def _refuse_more(self, sent: Sent) -> None:
+        found = await self.get(sent.task.lower())
+        if found.message_id == sent.message_id:
+            return  # a repeat
+        if sent.context not in ("", found.context):
+            raise A2AError("INVALID_PARAMS", "The task is of another context.", do="Leave contextId out.")
+        raise A2AError(
+            "UNSUPPORTED_OPERATION",
+            "A task takes one message.",
+            do="Send the next one without a taskId, with the same contextId.",
+        )
+
+    def _arguments(self, sent: Sent) -> dict[str, Any]:
+        agent = self._daemon.dispatcher.endpoints.named(self._target.workspace, sent.skill)
+        known = [agent.row] if agent is not None else []
+        arguments: dict[str, Any] = call_data(sent.text, sent.skill, sent.args, known)["args"]
+        return arguments
+
+
+def _context(session: Any) -> str:
+    return str(session or "").removeprefix(_CONTEXTS)
+
+
+def _from_record(id: str, row: RecordedTurn, turn: Turn | None) -> TaskRecord:
+    data = row.asked.get("data", {})
+    asked = data.get("user_input") or _call_text(str(data.get("agent", "")), data.get("args"))
+    found = TaskRecord(id, _context(row.session), a2a.WORKING, row.at, str(data.get("message_id", id)), asked)
+    if row.answer is not None:
+        return _answered(found, emergence.from_object(row.answer), row.at)
+    if turn is None:
+        return msgspec.structs.replace(found, state=a2a.FAILED, said=_CUT_OFF)
+    return msgspec.structs.replace(found, parts=_partial(turn))
+
+
+def _answered(found: TaskRecord, reply: Envelope, at: int) -> TaskRecord:
+    return msgspec.structs.replace(
+        found, state=a2a.state_of(reply), at=at, parts=a2a.parts_of(reply), said=a2a.said_of(reply)
+    )
+
+
+def _partial(turn: Turn) -> list[dict[str, Any]]:
+    said = turn.said()
+    return [{"text": said}] if said else []
+
+
+def _call_text(skill: str, args: object) -> str:
+    return f"{skill} {orjson.dumps(args).decode()}" if args else skill
