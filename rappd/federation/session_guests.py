@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
-from rappd.features.calls.operations import CallOperations, call_data
+from rappd.features.calls.operations import CallOperations, call_data, with_twin
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.remote_agents import names_told
 from rappd.federation.service import FederationService
@@ -37,7 +38,7 @@ class SessionGuests:
         machines.dispatcher.route(self.recipient, HOST, self.handle)
 
     async def find(self, name: str) -> Guest:
-        """See ``GuestGateway``. A peer's agent is one that it said this machine may use."""
+        """See ``GuestGateway``. A peer's agents and twins are those that it said this machine may use."""
         m = self._machines
         parts = await m.available()
         agent, _, machine = name.strip().rpartition("@")
@@ -48,18 +49,27 @@ class SessionGuests:
                 return Guest(written=wanted)
             raise NotFoundError(
                 f'Nobody called "{name[:60]}" is paired or written down here.',
-                do="rappd peers list, then: rappd sessions invite AGENT@PEER",
+                do="rappd peers list, then: rappd sessions invite NAME@PEER",
             )
         if not agent:
             return Guest(peer=fingerprint)
-        if fingerprint not in m.announced:
+        offered = (*self._agents(fingerprint), *m.greeting(fingerprint).twins)
+        if fingerprint not in m.announced or not _named(
+            offered, agent
+        ):  # a twin is offered while it is awake there
             with contextlib.suppress(ReportableError, OSError, TimeoutError):  # away: the next line says so
                 await m.probe(fingerprint)
-        told = self._agents(fingerprint)
-        found = next((one for one in told if one.casefold() == agent.casefold()), "")
+        told, twins = self._agents(fingerprint), m.greeting(fingerprint).twins
+        if (twin := _named(twins, agent)) and not _named(told, agent):
+            return Guest(peer=fingerprint, twin=twin)
+        found = _named(told, agent)
         if not found:
+            told = [*told, *twins]
             what = f"It offers: {', '.join(told[:12])}." if told else f"{wanted} has not said what it offers."
-            raise NotFoundError(f"{wanted} offers no {agent[:60]}. {what}", do=f"rappd peers show {wanted}")
+            raise NotFoundError(
+                f"{wanted} offers no {agent[:60]}. {what}",
+                do=f"Wake the twin there; see: rappd peers show {wanted}",
+            )
         return Guest(peer=fingerprint, agent=found)
 
     async def possible(self) -> list[dict[str, Any]]:
@@ -69,7 +79,8 @@ class SessionGuests:
             return []
         rows: list[dict[str, Any]] = []
         for peer in m.peer_store.all():
-            names = [peer.name, *(f"{one}@{peer.name}" for one in self._agents(peer.fingerprint))]
+            own = [*self._agents(peer.fingerprint), *m.greeting(peer.fingerprint).twins]
+            names = [peer.name, *(f"{one}@{peer.name}" for one in dict.fromkeys(own))]
             rows += [{"name": name, "plain": False} for name in names]
         written = [_name(one) for one in await m.parts.resolver.legacy()]
         return [
@@ -84,13 +95,15 @@ class SessionGuests:
         peer = self._machines.peer_store.get(guest.peer)
         if peer is None:
             return None
-        name = f"{guest.agent}@{peer.name}" if guest.agent else peer.name
-        return {"name": name, "role": "agent" if guest.agent else "machine", "presence": self._presence(peer)}
+        own = guest.agent or guest.twin
+        name = f"{own}@{peer.name}" if own else peer.name
+        return {"name": name, "role": "agent" if own else "machine", "presence": self._presence(peer)}
 
     def capability(self, guest: Guest) -> str:
         """See ``GuestGateway``."""
         machine = guest.peer[:16] or "written"
-        return f"HELP.{machine}.{guest.agent}" if guest.agent else f"HELP.{machine}"
+        own = guest.agent or guest.twin
+        return f"HELP.{machine}.{own}" if own else f"HELP.{machine}"
 
     async def handle(self, context: RequestContext) -> dict[str, Any]:
         """One sentence for a guest; the DONE's data. Raises ``ReportableError``."""
@@ -99,6 +112,9 @@ class SessionGuests:
         await self._machines.available()
         guest = msgspec.convert(context.envelope.data["guest"], Guest)
         text = str(context.envelope.data["user_input"])
+        persona = str(context.envelope.data.get("persona") or "")
+        if persona and not guest.agent:  # an agent takes a text, and plays nobody
+            text = f"{persona}\n\n{text}"
         if guest.written:
             return {"response": await self._ask_written(context, guest.written, text)}
         return {"response": await self._ask_peer(context, guest, text)}
@@ -110,7 +126,7 @@ class SessionGuests:
             raise NotPairedError("That machine is not paired any more.", do="rappd peers list")
         if self._presence(peer) == "away":
             await self._wake(peer)
-        data = call_data(text, guest.agent, None, m.greeting(peer.fingerprint).agents)
+        data = with_twin(call_data(text, guest.agent, None, m.greeting(peer.fingerprint).agents), guest.twin)
         try:
             reply = await self._peers.ask_recorded(context, peer, data, keep=False, wait=_WAIT)
         except PeerOfflineError:
@@ -167,6 +183,11 @@ class SessionGuests:
         if not self._machines.ready.is_set():
             return "away"
         return self._machines.parts.presence.presence(peer.fingerprint).state
+
+
+def _named(names: Iterable[str], wanted: str) -> str:
+    """The one of these that is called so, however it is written; "" for none."""
+    return next((one for one in names if one.casefold() == wanted.casefold()), "")
 
 
 def _name(entry: Entry) -> str:

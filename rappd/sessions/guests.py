@@ -15,7 +15,7 @@ INVITED, LEFT, BACKEND = "invited", "left", "backend"
 
 
 class Guest(msgspec.Struct, frozen=True):
-    """``peer`` is a paired machine's fingerprint, ``agent`` one of its agents, "" its brainstem.
+    """``peer`` is a paired machine's fingerprint, ``agent`` or ``twin`` one of its own, both "" its brainstem.
 
     ``written`` is the name of a published brainstem that was written down, in place of both.
     """
@@ -23,6 +23,7 @@ class Guest(msgspec.Struct, frozen=True):
     peer: str = ""
     agent: str = ""
     written: str = ""
+    twin: str = ""
 
 
 class GuestGateway(Protocol):
@@ -32,7 +33,7 @@ class GuestGateway(Protocol):
     """The id to which the dispatcher sends what guests are asked."""
 
     async def find(self, name: str) -> Guest:
-        """The guest that the owner names: ``Weather@pi``, ``pi``, or what was written down. Raises ``NotFoundError``."""
+        """The guest that the owner names: ``Weather@pi``, ``Ink@pi``, ``pi``, or what was written down. Raises ``NotFoundError``."""
         ...
 
     async def possible(self) -> list[dict[str, Any]]:

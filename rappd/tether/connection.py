@@ -74,7 +74,7 @@ class ConnectionOwner(Protocol):
         """Answers such a matter for it, or tells it why not."""
         ...
 
-    def workflows_for(self, device: Device) -> dict[str, Any]:
+    async def workflows_for(self, device: Device) -> dict[str, Any]:
         """The frame that tells a phone which workflows it may run."""
         ...
 
@@ -377,7 +377,7 @@ class PhoneConnection:
     async def _show_rights(self) -> None:
         speaker = self.speaker
         assert speaker is not None
-        self.show(await asyncio.to_thread(self._owner.workflows_for, speaker))
+        self.show(await self._owner.workflows_for(speaker))
         self.show(self._owner.eggs_for(speaker))
         self._owner.show_waiting(self)
 

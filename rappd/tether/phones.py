@@ -49,8 +49,20 @@ MOST_PENDING = 8
 class Workflows(Protocol):
     """The Coordinator, as phones use it."""
 
-    async def from_phone(self, session: Session, device: Device, action: str, name: str) -> None:
+    async def from_phone(
+        self,
+        session: Session,
+        device: Device,
+        action: str,
+        name: str,
+        given: dict[str, str],
+        plays: dict[str, str],
+    ) -> None:
         """Starts, pauses, resumes or aborts a workflow. Raises ``ReportableError``."""
+        ...
+
+    async def players(self, *, plain: bool) -> list[str]:
+        """Names of those that may play in one."""
         ...
 
     def offered(self) -> list[dict[str, Any]]:
@@ -205,11 +217,13 @@ class Phones:
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
-    def workflows_for(self, device: Device) -> dict[str, Any]:
-        """See ``ConnectionOwner``. Blocks on the disk."""
-        may = WORKFLOWS.admits(caller_of(device))
-        rows = self._workflows.offered() if may else []
-        return {"type": "workflows", "may_run": may, "workflows": rows}
+    async def workflows_for(self, device: Device) -> dict[str, Any]:
+        """See ``ConnectionOwner``."""
+        if not WORKFLOWS.admits(caller_of(device)):
+            return {"type": "workflows", "may_run": False, "workflows": [], "players": []}
+        rows = await asyncio.to_thread(self._workflows.offered)
+        players = await self._workflows.players(plain=False)
+        return {"type": "workflows", "may_run": True, "workflows": rows, "players": players}
 
     def eggs_for(self, device: Device) -> dict[str, Any]:
         """See ``ConnectionOwner``."""
@@ -268,7 +282,9 @@ class Phones:
         if device is None or session is None or connection.withholds(WORKFLOWS):
             return
         try:
-            await self._workflows.from_phone(session, device, asked.action, asked.name)
+            await self._workflows.from_phone(
+                session, device, asked.action, asked.name, asked.files, asked.plays
+            )
         except ReportableError as problem:
             text = problem.with_advice() if isinstance(problem, RefusedError) else str(problem)
             connection.show({"type": "refused", "event_id": "", "error": text})

@@ -12,6 +12,8 @@ from rappd.sessions.sentences import Say, unfit
 PING_SECONDS = 5.0
 DEAD_SECONDS = 15.0
 FRAMES_A_SECOND = 50
+_MOST_GIVEN = 20
+"""Participants, or texts, of a workflow."""
 WORKFLOW_ACTIONS = ("start", "pause", "resume", "abort")
 
 
@@ -25,10 +27,12 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class RunWorkflow:
-    """Start, pause, resume or abort a workflow."""
+    """Start, pause, resume or abort a workflow; ``files`` and ``plays`` are texts and players for a start."""
 
     action: str
     name: str
+    files: dict[str, str]
+    plays: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +183,18 @@ class PhoneSession:
 
     def _on_workflow(self, frame: dict[str, Any]) -> list[Action]:
         action, name = frame.get("action"), frame.get("name", "")
+        files, plays = frame.get("files", {}), frame.get("plays", {})
         if action not in WORKFLOW_ACTIONS or not isinstance(name, str):
             return [Hang("malformed workflow")]
-        return [RunWorkflow(str(action), name[:80])]
+        if not (_is_texts(files) and _is_texts(plays)):
+            return [Hang("malformed workflow")]
+        return [RunWorkflow(str(action), name[:80], files, plays)]
+
+
+def _is_texts(value: object) -> bool:
+    """True for an object of texts, few enough for a workflow."""
+    return (
+        isinstance(value, dict)
+        and len(value) <= _MOST_GIVEN
+        and all(isinstance(one, str) for one in value.values())
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from fixtures.running_daemon import agent_source
+from playwright.sync_api import Page
 
 from lan.daemons import Daemon
 from lan.network import Lan, require
@@ -53,12 +54,17 @@ def shot(phone: Phone, name: str) -> None:
         phone.page.screenshot(path=f"{folder}/{name}.png")
 
 
+def start(page: Page) -> None:
+    page.get_by_role("button", name="Start Lantern").click()
+    page.get_by_role("dialog").get_by_role("button", name="Start").click()
+
+
 def test_phone_runs_pauses_and_interrupts_a_workflow(phone: Phone) -> None:
     page = phone.page
     assert not page.get_by_text("Workflows").is_visible()
     phone.daemon.ask("POST", "/devices/Anna", {"workflows": True})
     page.get_by_text("Workflows").click()
-    page.get_by_role("button", name="Start Lantern").click()
+    start(page)
     page.get_by_text("step 1 of 2 · Keeper").wait_for()
     page.get_by_text("desk uses Lantern").wait_for()
     shot(phone, "running")
@@ -77,7 +83,7 @@ def test_phone_runs_pauses_and_interrupts_a_workflow(phone: Phone) -> None:
     assert not page.locator(".pill").is_visible()
     shot(phone, "done")
     (phone.daemon.data / "go").unlink()
-    page.get_by_role("button", name="Start Lantern").click()
+    start(page)
     page.get_by_role("button", name="Stop Lantern").click()
     page.get_by_text("Lantern was aborted.").wait_for()
     phone.daemon.ask("POST", "/devices/Anna", {"workflows": False})

@@ -109,11 +109,33 @@ def _print_steps(found: Row) -> None:
 @workflows.command()
 @click.argument("name")
 @click.option("--file", "files", metavar="NAME=PATH", multiple=True, help="A text in place of one of its files.")  # fmt: skip
+@click.option(
+    "--text", "texts", metavar="NAME=WORDS", multiple=True, help="The same, as words: what it is about."
+)
+@click.option(
+    "--play",
+    "plays",
+    metavar="NAME=WHO",
+    multiple=True,
+    help="Who plays a participant: a twin, a paired machine, or Ink@pi.",
+)
 @_SESSION
 @JSON
-def run(name: str, files: tuple[str, ...], session: str, printer: Printer) -> None:
+def run(
+    name: str,
+    files: tuple[str, ...],
+    texts: tuple[str, ...],
+    plays: tuple[str, ...],
+    session: str,
+    printer: Printer,
+) -> None:
     """Start a workflow; its answers come in the session."""
-    body: Row = {"session": session, "files": dict(_text(one) for one in files)}
+    given = dict(_text(one) for one in files) | dict(_pair(one, "--text story=WORDS") for one in texts)
+    body: Row = {
+        "session": session,
+        "files": given,
+        "plays": dict(_pair(one, "--play Editor=Rose") for one in plays),
+    }
     row = ControlClient(Home.here()).do("workflows.run", name=name, **body)["run"]
     printer.result({"run": row}, _show_asked, row, f"{_plain(row['title'])} runs: {_position(row)}")
 
@@ -147,6 +169,13 @@ def interrupt(text: str, to: str, session: str, printer: Printer) -> None:
     """Ask TEXT at once; a running workflow waits and goes on afterwards."""
     row = ControlClient(Home.here()).do("sessions.say", id=session or "current", text=text, to=to, via="mic")  # fmt: skip
     printer.result(row, _show_asked, row, "Asked.")
+
+
+def _pair(option: str, example: str) -> tuple[str, str]:
+    name, equals, value = option.partition("=")
+    if not equals or not name or not value.strip():
+        raise UsageProblemError(f'"{option[:80]}" is not NAME=….', do=example)
+    return name, value
 
 
 def _text(option: str) -> tuple[str, str]:

@@ -33,8 +33,15 @@ class WorkflowOperations:
 
     @operation("workflows.show", "GET", "/workflows/{name}", right=OWNER)
     async def show(self, name: str) -> dict[str, Any]:
-        """Shows a workflow with its text."""
-        return (await asyncio.to_thread(self._coordinator.library.find, name)).shown(whole=True)
+        """Shows a workflow with its text; `files` are the texts that it takes, `players` the names of all that may play in it."""
+        library = self._coordinator.library
+        file = await asyncio.to_thread(library.find, name)
+        needs = await asyncio.to_thread(library.needs, file)
+        return {
+            **file.shown(whole=True),
+            "files": needs,
+            "players": await self._coordinator.players(plain=True),
+        }
 
     @operation("workflows.approve", "POST", "/workflows/{name}/approve", right=OWNER)
     async def approve(self, name: str, sha256: Text) -> dict[str, Any]:
@@ -45,10 +52,19 @@ class WorkflowOperations:
         return found.shown()
 
     @operation("workflows.run", "POST", "/workflows/{name}/run", right=OWNER)
-    async def run(self, name: str, session: str = "", files: dict[str, str] | None = None) -> dict[str, Any]:
-        """Starts a workflow in a `session` (or the one used last); `files` are texts in place of its files, by their names."""
+    async def run(
+        self,
+        name: str,
+        session: str = "",
+        files: dict[str, str] | None = None,
+        plays: dict[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Starts a workflow in a `session` (or the one used last): `files` are texts in place of its files, by their names.
+
+        `plays` are names of players by participants: a twin, a paired machine, or what that offers (`Ink@pi`).
+        """
         place = await self._session(session)
-        return {"run": await self._coordinator.start(place, name, given=files or {})}
+        return {"run": await self._coordinator.start(place, name, given=files or {}, plays=plays or {})}
 
     async def _session(self, id: str) -> Session:
         if not id:

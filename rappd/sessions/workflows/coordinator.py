@@ -9,6 +9,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import orjson
 
 from envelopes.envelope import DONE, HELP, PARTICIPANT, Envelope, new_id
@@ -18,14 +19,15 @@ from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RefusedError, StoreError, UsageProblemError
 from rappd.sessions.errors import SessionClosedError
 from rappd.sessions.events import history
+from rappd.sessions.guests import Guest
 from rappd.sessions.sessions import Session, Sessions, Work
 from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
 from rappd.sessions.workflows import run_record as noting
-from rappd.sessions.workflows.cues import cue_of, persona_of
+from rappd.sessions.workflows.cues import cue_needs, cue_of, persona_of
 from rappd.sessions.workflows.definition import Workflow
-from rappd.sessions.workflows.errors import NoSuchWorkflowError, WorkflowStateError
+from rappd.sessions.workflows.errors import NoSuchWorkflowError, WorkflowError, WorkflowStateError
 from rappd.sessions.workflows.library import WorkflowLibrary
-from rappd.sessions.workflows.run_record import RunRecord, is_running, last_run, plain_answer
+from rappd.sessions.workflows.run_record import RunRecord, is_running, last_run, plain_answer, player_of
 from rappd.sessions.workflows.run_rights import RunRights
 from rappd.sessions.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
 
@@ -75,15 +77,30 @@ class Coordinator:
         """Workflows that can be started, for phones. Blocks on the disk."""
         rows = [one for one in self.library.listing() if one.workflow is not None and not one.foreign]
         return [
-            {"name": one.name, "title": one.workflow.title, "steps": len(one.workflow.steps)}
+            {
+                "name": one.name, "title": one.workflow.title, "steps": len(one.workflow.steps),
+                "files": self.library.needs(one),
+                "participants": [{"name": each.name, "role": each.role, "plays": each.plays} for each in one.workflow.asked],
+            }
             for one in rows
             if one.workflow
-        ]
+        ]  # fmt: skip
+
+    async def players(self, *, plain: bool) -> list[str]:
+        """See ``RunRights.players``."""
+        return await self._rights.players(plain=plain)
 
     async def start(
-        self, session: Session, name: str, starter: str = noting.OPERATOR, given: dict[str, str] | None = None
+        self,
+        session: Session,
+        name: str,
+        starter: str = noting.OPERATOR,
+        given: dict[str, str] | None = None,
+        plays: dict[str, str] | None = None,
     ) -> dict[str, Any]:
         """Starts a workflow for the operator, or a device. ``given`` are texts in place of its files.
+
+        ``plays`` are names of twins, machines and what they offer, in place of those that its file names.
 
         Raises ``NoSuchWorkflowError``, ``WorkflowError``, ``ForeignWorkflowError``, ``WorkflowStateError``, ``RefusedError``,
         and ``StoreError`` where its beginning cannot be recorded: then it does not run.
@@ -91,8 +108,16 @@ class Coordinator:
         file = await asyncio.to_thread(self.library.find, name)
         workflow = file.runnable()
         texts = await asyncio.to_thread(self.library.texts, file, given or {})
+        chosen = {one.name: who for one in workflow.participants if (who := (plays or {}).get(one.name, ""))}
+        if unknown := set(plays or {}) - {one.name for one in workflow.participants}:
+            names = ", ".join(one.name for one in workflow.participants)
+            raise WorkflowError(
+                f'No "{min(unknown)[:40]}" takes part in {workflow.title}.', do=f"There are: {names}."
+            )
+        for step in workflow.steps:
+            cue_needs(step, texts)
         for one in workflow.participants:
-            await self._rights.player(one, self._rights.caller(starter))
+            await self._rights.player(one, chosen.get(one.name, one.plays), self._rights.caller(starter))
         if session.closed:
             raise SessionClosedError
         if session.id in self._starting:
@@ -105,7 +130,7 @@ class Coordinator:
                     f"{before.workflow.title} is {before.state.status} in this session.",
                     do="Wait until it is over, or: rappd workflows abort",
                 )
-            record = RunRecord(new_id(), file.name, session.id, file.sha256, starter, texts)
+            record = RunRecord(new_id(), file.name, session.id, file.sha256, starter, texts, chosen)
             run = _Run(session, workflow, record, RunState(len(workflow.steps)))
             text = f"{workflow.title} starts: {len(workflow.steps)} steps."
             self._note(run, noting.WORKFLOW, text, begun=noting.beginning(record))
@@ -137,13 +162,29 @@ class Coordinator:
         await self._dispatcher.flush()
         return self._shown(run)
 
-    async def from_phone(self, session: Session, device: Speaker, action: str, name: str) -> None:
-        """The same for a phone. Raises ``RefusedError`` where it may not, and what ``start`` and ``control`` raise."""
+    async def from_phone(
+        self,
+        session: Session,
+        device: Speaker,
+        action: str,
+        name: str,
+        given: dict[str, str],
+        plays: dict[str, str],
+    ) -> None:
+        """The same for a phone, for which only those play that it was told of.
+
+        Raises ``RefusedError`` where it may not, and what ``start`` and ``control`` raise.
+        """
         if not WORKFLOWS.admits(caller_of(device)):
             log.warning("security: %s may not run workflows", device.name)
             raise RefusedError("This phone may not run workflows.", do="Ask its owner: rappd devices scopes")
         if action == "start":
-            await self.start(session, name, device.id)
+            chosen = {one: who for one, who in plays.items() if who}
+            known = set(await self.players(plain=False)) if chosen else set()
+            for who in chosen.values():
+                if who not in known:
+                    raise NotFoundError(f'Nobody here is called "{who[:60]}".', do="Choose one of the list.")
+            await self.start(session, name, device.id, given, chosen)
         else:
             await self.control(session, action, name)
 
@@ -241,7 +282,7 @@ class Coordinator:
         played = run.workflow.participant(step.participant)
         try:
             caller = self._rights.caller(run.record.starter)
-            tenant = await self._rights.player(played, caller)
+            player = await self._rights.player(played, player_of(run.record, played), caller)
             cue, without_model = cue_of(step, run.record.answers, run.record.files)
         except ReportableError as problem:
             await self._perform(run, run.state.failed(problem.with_advice(), final=True))
@@ -253,10 +294,16 @@ class Coordinator:
         }  # fmt: skip
         if without_model:
             data["without_model"] = without_model
-        records = await self._sessions.record.events(run.session.thread, last=_HISTORY)
-        earlier = history(records, await self._sessions.participants.names(records))
-        data["conversation_history"] = [persona_of(played, run.workflow.driver), *earlier]
-        envelope = Envelope(new_id(), guid, tenant.id, HELP, data, {PARTICIPANT: played.name})
+        persona = persona_of(played, run.workflow.driver)
+        if isinstance(player, Guest):  # another machine gets the cue, nothing else that was said
+            data |= {"guest": msgspec.to_builtins(player), "persona": persona["content"]}
+            recipient = self._sessions.participants.gateway.recipient
+        else:
+            records = await self._sessions.record.events(run.session.thread, last=_HISTORY)
+            earlier = history(records, await self._sessions.participants.names(records))
+            data["conversation_history"] = [persona, *earlier]
+            recipient = player.id
+        envelope = Envelope(new_id(), guid, recipient, HELP, data, {PARTICIPANT: played.name})
         run.turn = self._dispatcher.begin(
             self._dispatcher.submit(
                 envelope, caller, thread=run.session.thread, names=(run.workflow.driver.name, played.name)

@@ -69,6 +69,12 @@ class Workflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     driver: Driver = msgspec.field(default_factory=Driver)
     files: Annotated[dict[str, str], Meta(max_length=10)] = {}
 
+    @property
+    def asked(self) -> list[Participant]:
+        """The participants of its steps."""
+        names = {one.participant for one in self.steps}
+        return [one for one in self.participants if one.name in names]
+
     def participant(self, name: str) -> Participant:
         """The participant of that name; it is one of them."""
         return next(one for one in self.participants if one.name == name)

@@ -11,7 +11,7 @@ import msgspec
 from agents.contract.may_run import YOURS, Allowed, Quarantined
 from agents.storage.safe_open import UnsafeFileError
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
-from rappd.sessions.workflows.definition import MOST_BYTES, Workflow, read_workflow
+from rappd.sessions.workflows.definition import MOST_BYTES, Workflow, read_workflow, wants_files
 from rappd.sessions.workflows.errors import (
     ForeignWorkflowError,
     NoSuchWorkflowError,
@@ -116,6 +116,18 @@ class WorkflowLibrary:
         if file.foreign and file.place is not None:
             self._trust.quarantine.release(file.place, digest)
         return self.find(name)
+
+    def needs(self, file: WorkflowFile) -> list[dict[str, Any]]:
+        """The texts that a workflow takes: ``name``, its ``file``, if that is ``there``, and if it is ``optional``."""
+        workflow, workspace = file.workflow, file.workspace or self._workspace
+        if workflow is None:
+            return []
+        must = {name for one in workflow.steps if not one.without_file for name in wants_files(one.cue)}
+        there = set(workspace.files.names(workspace.workflows))
+        return [
+            {"name": name, "file": path, "there": path in there, "optional": name not in must}
+            for name, path in workflow.files.items()
+        ]
 
     def texts(self, file: WorkflowFile, given: dict[str, str]) -> dict[str, str]:
         """The texts of a workflow's files that are there, with the ``given`` ones first. Raises ``WorkflowError``."""

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from envelopes.envelope import DONE, HELP, NOTE
-from rappd.sessions.workflows.definition import Workflow
+from rappd.sessions.workflows.definition import Participant, Workflow
 from rappd.sessions.workflows.run_state import Status
 from rappd.store.records import Event
 
@@ -30,6 +30,8 @@ class RunRecord:
     sha256: str
     starter: str
     files: dict[str, str]
+    plays: dict[str, str] = field(default_factory=dict)
+    """Players by participants, where another was chosen than the file names."""
     status: Status = Status.RUNNING
     step: int = 1
     noted_step: int = 0
@@ -55,7 +57,18 @@ def lost(run: RunRecord) -> dict[str, Any]:
 
 def beginning(run: RunRecord) -> dict[str, Any]:
     """The fields of the first NOTE beside those."""
-    return {"session": run.session, "sha256": run.sha256, "starter": run.starter, "files": run.files}
+    return {
+        "session": run.session,
+        "sha256": run.sha256,
+        "starter": run.starter,
+        "files": run.files,
+        "plays": run.plays,
+    }
+
+
+def player_of(run: RunRecord, played: Participant) -> str:
+    """The name of who plays a participant; "" is the brainstem."""
+    return run.plays.get(played.name, played.plays)
 
 
 def plain_answer(text: str) -> str:

@@ -1,4 +1,4 @@
-"""The rights of a run: those that its starter has at each step, and who plays a participant."""
+"""The rights of a run: those that its starter has at each step, and who plays a participant, here or on another machine."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Caller
-from rappd.errors import RefusedError
+from rappd.errors import NotFoundError, RefusedError
+from rappd.sessions.guests import Guest, GuestList
 from rappd.sessions.participants import Participants
 from rappd.sessions.speakers import WORKFLOWS, Owner, Speaker, caller_of
 from rappd.sessions.workflows.definition import Participant
 from rappd.sessions.workflows.errors import WorkflowError
 from rappd.sessions.workflows.run_record import OPERATOR
 from rappd.tenants.tenant import Tenant
+from twins.errors import NoSuchTwinError
 
 
 class RunRights:
@@ -39,12 +41,40 @@ class RunRights:
         one = device or Owner()
         return one.name, one.user_guid
 
-    async def player(self, played: Participant, caller: Caller) -> Tenant:
-        """The tenant that plays a participant. Raises ``WorkflowError``, ``RefusedError`` where it may not be asked."""
+    async def player(self, played: Participant, who: str, caller: Caller) -> Tenant | Guest:
+        """The one called ``who`` that plays a participant: a tenant, or a guest such as ``Ink@pi``.
+
+        Raises ``WorkflowError``, ``RefusedError`` where it may not be asked.
+        """
+        gateway = self._participants.gateway
         try:
-            tenant = await self._participants.named(played.plays)
+            found = await self._found(who)
         except ReportableError as problem:
             raise WorkflowError(f"Nobody plays {played.name}: {problem}", do=problem.do) from problem
-        if not caller.may(f"HELP.{tenant.name}"):
-            raise RefusedError(f"This phone may not ask {tenant.title}.", do="rappd devices scopes")
-        return tenant
+        if isinstance(found, Guest):
+            needed, name = gateway.capability(found), who
+        else:
+            needed, name = f"HELP.{found.name}", found.title
+        if not caller.may(needed):
+            raise RefusedError(f"This phone may not ask {name}.", do="rappd devices scopes")
+        return found
+
+    async def players(self, *, plain: bool) -> list[str]:
+        """The names of all that can play: the brainstem, twins, paired machines with what they offer.
+
+        ``plain``: published brainstems that are written down, too, which are asked over plain http.
+        """
+        here = [str(row["name"]) for row in await self._participants.listing(GuestList())]
+        possible = await self._participants.gateway.possible()
+        return [*here, *(str(row["name"]) for row in possible if plain or not row["plain"])]
+
+    async def _found(self, who: str) -> Tenant | Guest:
+        if "@" not in who:
+            try:
+                return await self._participants.named(who)
+            except NoSuchTwinError as problem:
+                try:
+                    return await self._participants.gateway.find(who)
+                except NotFoundError:
+                    raise problem from None
+        return await self._participants.gateway.find(who)

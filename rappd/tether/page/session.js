@@ -22,6 +22,7 @@ export class Session {
     this.state = "lost";
     this.participants = [];
     this.workflows = [];
+    this.players = [];
     this.mayRun = false;
     this.underway = null;
     this.eggs = { may: false, offers: [] };
@@ -79,10 +80,10 @@ export class Session {
     this.frames?.send({ type: "clear" });
   }
 
-  /** Starts, pauses, resumes or aborts a workflow. */
-  runWorkflow(action, name) {
+  /** Starts, pauses, resumes or aborts a workflow; `given` are the texts and players for a start. */
+  runWorkflow(action, name, given = {}) {
     this.change({ notice: "" });
-    this.frames?.send({ type: "workflow", action, name });
+    this.frames?.send({ type: "workflow", action, name, ...given });
   }
 
   /** One of the news that wait for the owner was read. */
@@ -155,7 +156,7 @@ export class Session {
     else if (message.type === "events") this.seen(message);
     else if (message.type === "refused") this.refused(message);
     else if (message.type === "presence") this.change({ here: message.here.filter((name) => name !== this.device.name) });
-    else if (message.type === "workflows") this.change({ workflows: message.workflows, mayRun: message.may_run });
+    else if (message.type === "workflows") this.change({ workflows: message.workflows, mayRun: message.may_run, players: message.players });
     else if (message.type === "participants") this.change({ participants: message.participants });
     else if (message.type === "eggs") this.change({ eggs: message });
     else if (message.type === "waiting") this.change({ waiting: message });

@@ -46,9 +46,9 @@ function matterDialog(session) {
   const yes = element("button", { type: "button", onclick: () => answer(true) }, "Approve"); // of equal weight
   const no = element("button", { type: "button", onclick: () => answer(false) }, "Refuse");
   const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
-  const dialog = element("dialog", { className: "matter" }, heading, why, text, hash, came, element("div", { className: "buttons" }, no, yes), close);
+  const dialog = element("dialog", { className: "matter waiting" }, heading, why, text, hash, came, element("div", { className: "buttons" }, no, yes), close);
   dialog.setAttribute("aria-labelledby", "matter");
-  document.querySelector("dialog.matter")?.remove(); // of a conversation that was shown before
+  document.querySelector("dialog.waiting")?.remove(); // of a conversation that was shown before
   document.body.append(dialog); // outside the list, which goes when nothing waits any more
   let shown = null;
   let told = null;

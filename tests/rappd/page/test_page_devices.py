@@ -391,10 +391,10 @@ async def test_foreign_workflow_is_read_then_approved_exactly_as_shown(site: Any
         card = page.locator("[data-workflow='gardener/story']")
         await expect(card).to_contain_text("of gardener · foreign, not run · 1 step")
         await expect(card).to_contain_text("It came in gardener.egg.")
-        await expect(card.get_by_role("button", name="Run")).to_have_count(0)
+        await expect(card.get_by_role("button", name="Start")).to_have_count(0)
         await card.get_by_role("button", name="Read and approve").click()
         dialog = page.get_by_role("dialog", name="Story")
         await expect(dialog).to_contain_text("Tell <b>it</b>")
         await dialog.get_by_role("button", name="Approve exactly this").click()
-        await expect(card.get_by_role("button", name="Run")).to_have_count(1)
+        await expect(card.get_by_role("button", name="Start")).to_have_count(1)
     assert bodies(site, "/workflows/gardener/story/approve") == [{"sha256": "ab"}]

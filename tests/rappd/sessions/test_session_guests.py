@@ -31,6 +31,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine
     try:
         for one in (desk, pi):
             one.start()
+        pi.owner("POST", "/twins", {"name": "Ink", "text": "You are Ink."})
         pair(desk, pi)
         desk.knows("pi")
         desk.wait_for(lambda: "Weather" in str(desk.row("pi")["agents_here"]), 30, "pi's agents")
@@ -189,3 +190,38 @@ async def test_device_that_may_only_listen_asks_no_guest(machines: tuple[Machine
     id = await phone.say("hello")
     await phone.sees(lambda: id in phone.refused)
     await phone.leave()
+
+
+PANEL: dict[str, Any] = {
+    "name": "panel",
+    "title": "Panel",
+    "participants": [{"name": "Ann", "persona": "You doubt."}, {"name": "Bob"}, {"name": "Cy"}],
+    "steps": [{"participant": one, "cue": f"{one}, rain?"} for one in ("Ann", "Bob", "Cy")],
+}
+
+
+def test_participants_of_a_workflow_are_on_another_machine(machines: tuple[Machine, Machine]) -> None:
+    desk, pi = machines
+    folder = desk.home / "brainstem" / "workflows"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "panel.json").write_text(json.dumps(PANEL))
+    assert pi.cli("twins", "boot", "Ink").returncode == 0
+    desk.owner("POST", "/sessions")
+    desk.owner("POST", "/sessions/current/participants", {"name": "ink@pi"})
+    shown = desk.owner("GET", "/workflows/panel")
+    assert {"desk", "pi", "Weather@pi", "Ink@pi"} <= set(shown["players"])
+    desk.owner("POST", "/sessions/current/say", {"text": "nobody else hears this", "wait": True})
+    refused = desk.cli("workflows", "run", "panel", "--play", "Ann=Nobody@pi")
+    assert refused.returncode == 2 and "Nobody plays Ann: pi offers no Nobody" in refused.stderr
+    ran = desk.cli("workflows", "run", "panel", "--play", "Ann=ink@pi", "--play", "Bob=Weather@pi")
+    assert ran.returncode == 0, ran.stderr
+
+    def done() -> list[dict[str, Any]]:
+        events: list[dict[str, Any]] = desk.owner("GET", "/sessions/current")["events"]
+        return events if events[-1].get("workflow", {}).get("status") == "done" else []
+
+    answers = [one for one in desk.wait_for(done, 60, "the panel") if one["kind"] == "twin_response"][1:]
+    assert [one["by"] for one in answers] == ["Ann", "Bob", "Cy"]
+    assert "You play Ann. You doubt." in answers[0]["text"] and answers[0]["text"].endswith("Ann, rain?")
+    assert answers[1]["text"] == "rain: Bob, rain?"
+    assert "nobody else hears this" not in json.dumps(pi.threads())

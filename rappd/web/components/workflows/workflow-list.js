@@ -3,12 +3,13 @@
 import { fill, h } from "../../lib/dom.js";
 import { Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
-import { go } from "../../lib/router.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import * as operations from "../../lib/operations.js";
 import { openDialog } from "../ui/dialog.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn, problemView } from "../ui/problem.js";
+import { positionOf } from "./workflow-run.js";
+import { startWorkflow } from "./workflow-start.js";
 
 const SOON_MS = 400;
 
@@ -16,7 +17,8 @@ const SOON_MS = 400;
 export function workflowList() {
   const trouble = h("div", {});
   let runs = [];
-  const list = keyedList("ul", "cards", ({ name }) => name, (row) => card(row, { trouble, running, change }));
+  const begin = (row) => startWorkflow(row, trouble, look);
+  const list = keyedList("ul", "cards", ({ name }) => name, (row) => card(row, { trouble, running, change, begin }));
   const element = h("section", { class: "group after-cards", hidden: true }, h("h2", {}, "Workflows"), trouble, list.element);
   let open = true;
   let soon = 0;
@@ -59,7 +61,7 @@ export function workflowList() {
   };
 }
 
-function card(row, { trouble, running, change }) {
+function card(row, { trouble, running, change, begin }) {
   const title = h("h3", {});
   const words = h("p", {});
   const why = h("div", {});
@@ -72,16 +74,17 @@ function card(row, { trouble, running, change }) {
     const run = running(row);
     element.classList.toggle("quarantined", Boolean(row.foreign));
     fill(title, row.title);
-    fill(words, run ? `step ${run.step} of ${run.steps} · ${run.participant} · ${run.status}` : about(row));
+    fill(words, run ? positionOf(run) : about(row));
     fill(why, row.problem ? problemView({ error: row.problem.error, todo: row.problem.do }, { quiet: true }) : row.foreign && foreign(row));
     const control = (action) => () => change(() => operations.workflows.control({ action, session: run.session }));
     const buttons = run
       ? [
           run.status === "paused" ? button("Go on", "secondary", control("resume")) : button("Pause", "secondary", control("pause")),
           button("Stop", "quiet", control("abort")),
+          h("a", { class: "button quiet", href: `#/chat/session/${run.session}`, "aria-label": `Show: ${row.title}` }, "Show"),
         ]
       : [
-          !row.foreign && !row.problem && button("Run", "secondary", () => change(() => operations.workflows.run({ name: row.name }))),
+          !row.foreign && !row.problem && button("Start", "secondary", () => begin(row)),
           !row.problem && button(row.foreign ? "Read and approve" : "Read", row.foreign ? "secondary" : "quiet", () => read(row, trouble, change)),
         ];
     fill(actions, buttons.filter(Boolean));

@@ -268,6 +268,18 @@ async def test_phone_with_the_right_starts_and_interrupts(
     assert behalf == {"Anna"}
 
 
+async def test_phone_lets_play_only_whom_it_was_told_of(
+    desk: Desk, model: HeldModel, phone: MakePhone
+) -> None:
+    anna = await phone(workflows=True)
+    for who in ("http://127.0.0.1:9/", "../../etc", "Nobody@pi"):
+        anna.refused.clear()
+        await anna._send({"type": "workflow", "action": "start", "name": "three", "plays": {"Ann": who}})
+        await anna.sees(lambda: anna.refused)
+        assert anna.refused[""].startswith("Nobody here is called")
+    assert await asyncio.to_thread(desk.ask, "GET", "/workflows") and model.texts == []
+
+
 async def test_run_of_a_phone_has_the_phones_rights_only(
     desk: Desk, model: HeldModel, phone: MakePhone
 ) -> None:

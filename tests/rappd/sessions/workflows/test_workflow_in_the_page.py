@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from fixtures.axe import axe_core, violations
 from fixtures.chromium import needs_chromium
 from playwright.sync_api import Browser, Page, expect
 
-from tests.rappd.sessions.workflows.conftest import Desk
+from tests.rappd.sessions.workflows.conftest import THREE, Desk
 from tests.rappd.sessions.workflows.held_model import HeldModel
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300), needs_chromium]
@@ -36,6 +37,14 @@ def page(request: pytest.FixtureRequest, browser: Browser, desk: Desk) -> Iterat
     yield made
     made.close()
     assert wrong == []
+
+
+def clean(page: Page, name: str) -> None:
+    """Nothing that axe finds, in both themes; a picture."""
+    keep_picture(page, f"{name}-{page.viewport_size['width']}")  # type: ignore[index]
+    page.evaluate(axe_core())
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def show_session(page: Page, id: str) -> None:
@@ -64,10 +73,68 @@ def test_owner_pauses_interrupts_and_stops_a_workflow(page: Page, desk: Desk, mo
     expect(cue.get_by_text("one", exact=True)).to_be_hidden()
     cue.locator("summary").click()
     expect(cue.get_by_text("one", exact=True)).to_be_visible()
-    keep_picture(page, f"workflow-{page.viewport_size['width']}")  # type: ignore[index]
-    page.evaluate(axe_core())
-    assert violations(page) == []
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    clean(page, "workflow")
     bar.get_by_role("button", name="Stop").click()
     expect(bar).to_be_hidden()
     expect(page.get_by_text("Three was aborted.")).to_be_visible()
+
+
+ABOUT: dict[str, Any] = {
+    **THREE,
+    "name": "about",
+    "title": "About",
+    "files": {"story": "story.txt"},
+    "steps": [{"participant": "Ann", "cue": "one {file:story}"}, {"participant": "Bob", "cue": "and {Ann}"}],
+}
+
+
+def test_start_asks_what_it_is_about_and_who_plays_then_shows_its_session(
+    page: Page, desk: Desk, model: HeldModel
+) -> None:
+    desk.write(ABOUT)
+    desk.ask("POST", "/twins", {"name": "Rose", "text": "You are Rose, a gardener."})
+    model.held.add("lantern")
+    refused = desk.ask("POST", "/workflows/about/run", {}, 422)
+    assert refused["error"] == "It needs a text for story."
+    page.evaluate("() => { location.hash = '#/devices' }")
+    page.get_by_role("button", name="Start: About").click()
+    asked = page.get_by_role("dialog")
+    asked.get_by_label("Bob").select_option("Rose")
+    clean(page, "workflow-start")
+    asked.get_by_label("Story").fill("a lantern")
+    asked.get_by_role("button", name="Start").click()
+    expect(page.get_by_role("group", name="Workflow").get_by_role("status")).to_have_text(
+        "About · step 1 of 2 · Ann"
+    )
+    model.let_go()
+    expect(page.get_by_text("About is done.")).to_be_visible()
+    assert "one a lantern" in model.texts[0]
+    assert "You are Rose, a twin" in str(model.asked[-1]["messages"])
+
+
+@pytest.mark.parametrize("size", SIZES, ids=["phone", "wide"])
+def test_phone_is_asked_the_same(
+    browser: Browser, desk: Desk, model: HeldModel, size: tuple[int, int]
+) -> None:
+    desk.write(ABOUT)
+    desk.ask("POST", "/twins", {"name": "Rose", "text": "You are Rose, a gardener."})
+    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
+    page.set_default_timeout(60_000)
+    window = desk.ask("POST", "/devices/window", {"name": "Anna"})
+    page.goto(window["links"][0])
+    page.get_by_role("button", name="Same number").click()
+    desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
+    page.get_by_role("button", name="Start talking").wait_for()
+    desk.ask("POST", "/devices/Anna", {"workflows": True})
+    page.get_by_role("button", name="Start talking").click()
+    page.get_by_text("Workflows").click()
+    page.get_by_role("button", name="Start About").click()
+    asked = page.get_by_role("dialog")
+    asked.get_by_label("Bob").select_option("Rose")
+    clean(page, "phone-workflow-start")
+    asked.get_by_label("story").fill("a lantern")
+    asked.get_by_role("button", name="Start").click()
+    expect(page.get_by_text("About is done.")).to_be_visible()
+    assert "one a lantern" in model.texts[0]
+    assert "You are Rose, a twin" in str(model.asked[-1]["messages"])
+    page.close()
