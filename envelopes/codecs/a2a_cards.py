@@ -153,19 +153,6 @@ def read_card(raw: bytes, asked: str) -> ForeignCard:
     )
 
 
-def is_card(raw: bytes) -> bool:
-    """True for what looks like an agent card, of any version."""
-    try:
-        found = bounded_json(raw, most_bytes=LARGEST)
-    except ValueError:
-        return False
-    return (
-        isinstance(found, dict)
-        and isinstance(found.get("skills"), list)
-        and isinstance(found.get("name"), str)
-    )
-
-
 def tame(found: object, most: int) -> str:
     """A foreign text on one line of at most ``most`` characters, without what a terminal would obey."""
     if not isinstance(found, str):

@@ -14,7 +14,7 @@ from typing import Any
 import aiohttp
 import orjson
 
-from envelopes.codecs import a2a, a2a_cards
+from envelopes.codecs import a2a, a2a_cards, a2a_tasks
 from envelopes.codecs.a2a_cards import ForeignCard
 from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.discovery.peers_file import Entry
@@ -200,13 +200,13 @@ def answer_of(name: str, found: Mapping[str, Any]) -> str:
     """The text of an answer. Raises ``PeerFailedError`` for a task that failed, in its words."""
     task = found.get("task")
     if not isinstance(task, dict):
-        return a2a.text_of(found.get("message"))
+        return a2a_tasks.text_of(found.get("message"))
     status = task.get("status")
-    said = a2a.text_of(status.get("message")) if isinstance(status, dict) else ""
+    said = a2a_tasks.text_of(status.get("message")) if isinstance(status, dict) else ""
     state = _state(task)
     if state in (a2a.FAILED, a2a.CANCELED, a2a.REJECTED, a2a.AUTH_REQUIRED):
         told = a2a_cards.tame(said, 300) or "it could not do it"
         raise PeerFailedError(f"{name}: {told}", do="Ask it otherwise.")
     artifacts = task.get("artifacts")
-    texts = [a2a.text_of(one) for one in artifacts] if isinstance(artifacts, list) else []
+    texts = [a2a_tasks.text_of(one) for one in artifacts] if isinstance(artifacts, list) else []
     return "\n\n".join(text for text in (*texts, said) if text)

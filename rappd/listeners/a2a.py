@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
 
-from envelopes.codecs import a2a, a2a_cards
+from envelopes.codecs import a2a, a2a_cards, a2a_tasks
 from envelopes.codecs.a2a import A2AError
 from envelopes.codecs.a2a_cards import Skill
 from envelopes.errors import ReportableError
@@ -20,7 +21,7 @@ from rappd.listeners import programs
 from rappd.listeners.a2a_tasks import ASK, PROTOCOL, Tasks
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body
-from rappd.listeners.event_stream import EventStream, last_seen, opened
+from rappd.listeners.event_stream import EventStream, last_seen, opened, with_beats
 from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, caller
 from rappd.listeners.programs import BRAINSTEM, TWIN, Program, Target, UnknownModelError
 from rappd.tenants.tenant import HOST
@@ -31,6 +32,8 @@ routes = web.RouteTableDef()
 _BASES = ("/a2a", "/a2a/twin/{twin}")
 _TASK = "/tasks/{id:[^/:]+}"
 _STREAMED = ("SendStreamingMessage", "SubscribeToTask")
+BEAT_SECONDS = 3.0
+"""Of silence in a stream: clients in Python give up after 5 unless they are told otherwise."""
 _LARGE = 1 << 18
 _OF_HTTP = (401, 403)
 """Refusals that JSON-RPC tells by the HTTP status, too."""
@@ -145,14 +148,14 @@ async def _answer(
         begun, turn = await tasks.begin(sent)
         with programs.until_stopped(request):
             at = await (tasks.noted(begun, turn) if sent.at_once else tasks.ended(begun, turn))
-        return {"task": a2a.task(at, history=sent.history)}
+        return {"task": a2a_tasks.task(at, history=sent.history)}
     if method == "ListTasks":
         return await tasks.listed(a2a.read_query(params))
     id = a2a.read_task_id(params)
     if method == "CancelTask":
-        return a2a.task(await tasks.cancel(id))
+        return a2a_tasks.task(await tasks.cancel(id))
     history = a2a.history_length(params.get("historyLength"))
-    return a2a.task(await tasks.get(id), history=history)
+    return a2a_tasks.task(await tasks.get(id), history=history)
 
 
 class _RpcEvents:
@@ -204,9 +207,12 @@ async def _stream(
     async with opened(request, **headers) as events:
         try:
             with programs.until_stopped(request):
-                async for number, told in events_of:
+                async for piece in with_beats(events_of, BEAT_SECONDS):
                     programs.program_of(request, PROTOCOL)  # its trust may have ended meanwhile
-                    await events.send(shape.event(told), number)
+                    if piece is None:
+                        await events.comment()
+                    else:
+                        await events.send(shape.event(piece[1]), piece[0])
         except ReportableError as problem:
             programs.note_refusal(request, PROTOCOL, program, problem)
             await shape.refuse(events, problem)
@@ -269,11 +275,13 @@ def _signed(request: web.Request, name: str, skills: list[Skill], base: str) -> 
 
 
 def _is_own(request: web.Request, fingerprint: str) -> bool:
-    """True when Host names the address that the caller reached, or this machine's name on the local network."""
+    """True when Host names the address that the caller reached, or this machine by its name on the local network."""
     name = request.transport.get_extra_info("sockname") if request.transport is not None else None
     if not isinstance(name, tuple):
         return False
-    return request.host in (join(name[0], name[1]), f"{fingerprint[:12]}.local:{name[1]}")
+    host = socket.gethostname().partition(".")[0].lower()
+    names = (name[0], host, f"{host}.local", f"{fingerprint[:12]}.local")
+    return request.host.lower() in [join(one, name[1]) for one in names]
 
 
 async def _body(request: web.Request) -> bytes:

@@ -9,8 +9,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from envelopes.codecs import a2a, emergence
-from envelopes.codecs.a2a import A2AError, Sent, TaskQuery, TaskRecord
+from envelopes.codecs import a2a, a2a_tasks, emergence
+from envelopes.codecs.a2a import A2AError, Sent, TaskQuery
+from envelopes.codecs.a2a_tasks import TaskRecord
 from envelopes.codecs.chat import ChatRequest
 from envelopes.envelope import Envelope, as_uuid
 from envelopes.events import Delta, Event
@@ -43,14 +44,15 @@ class Tasks:
         """The task that a message begins, or began before, and its turn. Raises ``ReportableError``."""
         if sent.task:
             await self._refuse_more(sent)
-        id = programs.turn_id(self._program, sent.message_id)
+        key = f"{self._target.workspace}\0{sent.message_id}"  # to another it is another message
+        id = programs.turn_id(self._program, key)
         asked = sent.text or _call_text(sent.skill, sent.args)
         turn = self._turns.lately(self._program.sender, id)  # of a repeat, with all that it said
         if turn is None:
-            turn = await self._begun(sent, id)
+            turn = await self._begun(sent, key, id)
         return TaskRecord(id, _context(turn.session), a2a.WORKING, now(), sent.message_id, asked), turn
 
-    async def _begun(self, sent: Sent, id: str) -> Turn:
+    async def _begun(self, sent: Sent, key: str, id: str) -> Turn:
         # Its own context, told as such, is not looked for among the owner's conversations.
         digest = hashlib.sha256(f"context {id}".encode()).hexdigest()
         context = sent.context or f"{_CONTEXTS}{as_uuid(digest[:32], '8')}"
@@ -61,15 +63,13 @@ class Tasks:
                 self._target.workspace,
                 sent.skill,
                 self._arguments(sent),
-                id=sent.message_id,
+                id=key,
                 session=context,
                 more=more,
             )
         await programs.target_of(self._program, self._target.id)  # may it talk?
         request = ChatRequest(sent.text, [], None, self._program.sender, pictures=sent.pictures)
-        return await programs.begin(
-            self._program, self._target, request, id=sent.message_id, session=context, more=more
-        )
+        return await programs.begin(self._program, self._target, request, id=key, session=context, more=more)
 
     async def noted(self, found: TaskRecord, turn: Turn) -> TaskRecord:
         """The task as it is, once it is in the record: only then a client is told of it."""
@@ -123,7 +123,7 @@ class Tasks:
             row = await self._recorded(one.id)
             if row is not None:
                 found = _from_record(one.id, row, self._turns.running(self._program.sender, one.id))
-                tasks.append(a2a.task(found, history=query.history, artifacts=query.artifacts))
+                tasks.append(a2a_tasks.task(found, history=query.history, artifacts=query.artifacts))
         more = f"{page[-1].at}.{page[-1].id}" if len(rest) > len(page) else ""
         return {"tasks": tasks, "nextPageToken": more, "pageSize": len(tasks), "totalSize": len(wanted)}
 
@@ -162,25 +162,29 @@ class Tasks:
             parts = _partial(turn) if turn is not None and not whole else []
             yield (
                 after,
-                {"task": a2a.task(msgspec.structs.replace(found, state=a2a.WORKING, parts=parts, said=""))},
+                {
+                    "task": a2a_tasks.task(
+                        msgspec.structs.replace(found, state=a2a.WORKING, parts=parts, said="")
+                    )
+                },
             )
         if turn is not None:
             async for number, raw in turn.events():
                 event = _event(raw)
-                told_of = a2a.event_of(found, event, first=not said, everything=everything)
+                told_of = a2a_tasks.event_of(found, event, first=not said, everything=everything)
                 if isinstance(event, Delta):
                     said += event.text
                 if told_of is not None and number > after:
                     yield number, told_of
             found = await self.ended(found, turn)
             number = turn.number
-        for place, told in enumerate(a2a.end_of(found, said), number + 1):
+        for place, told in enumerate(a2a_tasks.end_of(found, said), number + 1):
             if place > after:
                 yield place, told
 
     def _state(self, row: TurnRow) -> str:
         if row.verb:
-            return a2a.state_of(Envelope(row.id, "", "", row.verb, {"code": row.code}))
+            return a2a_tasks.state_of(Envelope(row.id, "", "", row.verb, {"code": row.code}))
         running = self._turns.running(self._program.sender, row.id) is not None
         return a2a.WORKING if running else a2a.FAILED
 
@@ -225,7 +229,11 @@ def _from_record(id: str, row: RecordedTurn, turn: Turn | None) -> TaskRecord:
 
 def _answered(found: TaskRecord, reply: Envelope, at: int) -> TaskRecord:
     return msgspec.structs.replace(
-        found, state=a2a.state_of(reply), at=at, parts=a2a.parts_of(reply), said=a2a.said_of(reply)
+        found,
+        state=a2a_tasks.state_of(reply),
+        at=at,
+        parts=a2a_tasks.parts_of(reply),
+        said=a2a_tasks.said_of(reply),
     )
 
 

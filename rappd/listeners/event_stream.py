@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 from aiohttp import web
 
+T = TypeVar("T")
 MEDIA_TYPE = "text/event-stream"
 _LARGE = 1 << 18
 
@@ -53,6 +55,21 @@ async def opened(request: web.Request, **headers: str) -> AsyncIterator[EventStr
     with contextlib.suppress(ConnectionError):
         yield EventStream(response)
         await response.write_eof()
+
+
+async def with_beats(pieces: AsyncIterator[T], seconds: float) -> AsyncIterator[T | None]:
+    """The pieces, and None after each silence of so many seconds: for a comment that shows that somebody is there."""
+    while True:
+        coming = asyncio.ensure_future(anext(pieces, None))
+        try:
+            while not (await asyncio.wait({coming}, timeout=seconds))[0]:
+                yield None
+        finally:
+            coming.cancel()  # of no effect where it came
+        found = coming.result()
+        if found is None:
+            return
+        yield found
 
 
 def is_wanted(request: web.Request) -> bool:

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from envelopes.codecs import a2a, a2a_cards
-from envelopes.codecs.a2a import A2AError, TaskRecord
+from envelopes.codecs import a2a, a2a_cards, a2a_tasks
+from envelopes.codecs.a2a import A2AError
 from envelopes.codecs.a2a_cards import Skill
+from envelopes.codecs.a2a_tasks import TaskRecord
 from envelopes.envelope import DONE, ERROR, Envelope
 from envelopes.errors import MalformedError, ReportableError
 from envelopes.events import Call, Delta, Notice, Thought
@@ -193,44 +194,48 @@ def test_a_query_reads_alike_by_json_and_by_a_query_string() -> None:
 )
 def test_replies_are_tasks(verb: str, data: dict[str, Any], state: str, parts: list[Any], said: str) -> None:
     reply = Envelope("i", "brainstem", "me", verb, data)
-    assert (a2a.state_of(reply), a2a.parts_of(reply), a2a.said_of(reply)) == (state, parts, said)
+    assert (a2a_tasks.state_of(reply), a2a_tasks.parts_of(reply), a2a_tasks.said_of(reply)) == (
+        state,
+        parts,
+        said,
+    )
 
 
 FOUND = TaskRecord("t", "c", a2a.COMPLETED, 1_000, "m", "hello?", [{"text": "hi"}], "")
 
 
 def test_history_and_artifacts_are_cut_as_asked() -> None:
-    whole = a2a.task(FOUND)
+    whole = a2a_tasks.task(FOUND)
     assert whole["status"]["timestamp"] == "1970-01-01T00:00:00.001Z"
     assert (whole["history"][0]["messageId"], whole["artifacts"][0]["parts"]) == ("m", [{"text": "hi"}])
-    assert "history" not in a2a.task(FOUND, history=0)
-    assert "artifacts" not in a2a.task(FOUND, artifacts=False)
+    assert "history" not in a2a_tasks.task(FOUND, history=0)
+    assert "artifacts" not in a2a_tasks.task(FOUND, artifacts=False)
 
 
 def test_thoughts_and_calls_are_told_to_those_alone_who_ask_for_them() -> None:
     for event in (Thought("hm"), Call("1", "Clock", {})):
-        assert a2a.event_of(FOUND, event, first=True, everything=False) is None
-        told = a2a.event_of(FOUND, event, first=True, everything=True)
+        assert a2a_tasks.event_of(FOUND, event, first=True, everything=False) is None
+        told = a2a_tasks.event_of(FOUND, event, first=True, everything=True)
         assert told is not None
         assert "message" not in told["statusUpdate"]["status"], "never as words of the answer"
         assert told["statusUpdate"]["metadata"][a2a.EVENTS]["type"] == type(event).__name__.lower()
-    notice = a2a.event_of(FOUND, Notice("one moment"), first=True, everything=False)
+    notice = a2a_tasks.event_of(FOUND, Notice("one moment"), first=True, everything=False)
     assert notice is not None
     assert notice["statusUpdate"]["status"]["message"]["parts"] == [{"text": "one moment"}]
 
 
 def test_pieces_of_an_answer_are_chunks_of_one_artifact() -> None:
-    first = a2a.event_of(FOUND, Delta("h"), first=True, everything=False)
-    then = a2a.event_of(FOUND, Delta("i"), first=False, everything=False)
+    first = a2a_tasks.event_of(FOUND, Delta("h"), first=True, everything=False)
+    then = a2a_tasks.event_of(FOUND, Delta("i"), first=False, everything=False)
     assert first is not None
     assert then is not None
     assert "append" not in first["artifactUpdate"]
     assert then["artifactUpdate"]["append"] is True
-    told = list(a2a.end_of(FOUND, "hi"))
+    told = list(a2a_tasks.end_of(FOUND, "hi"))
     assert [next(iter(one)) for one in told] == ["artifactUpdate", "statusUpdate"]
     assert told[0]["artifactUpdate"]["lastChunk"] is True
     assert told[0]["artifactUpdate"]["artifact"]["parts"] == [{"text": ""}]
-    other = next(a2a.end_of(FOUND, "hi |||"))["artifactUpdate"]
+    other = next(a2a_tasks.end_of(FOUND, "hi |||"))["artifactUpdate"]
     assert other["artifact"]["parts"] == [{"text": "hi"}], (
         "the whole answer where its pieces were another text"
     )

@@ -19,7 +19,7 @@ from rappd.errors import NotFoundError
 from rappd.federation.errors import UnauthenticatedError
 from rappd.federation.service import FederationService
 from rappd.listeners.bodies import body_of, ok
-from rappd.listeners.event_stream import is_wanted, last_seen, opened
+from rappd.listeners.event_stream import is_wanted, last_seen, opened, with_beats
 from rappd.listeners.federation import xml_messages
 from rappd.listeners.federation.callers import FEDERATION, RequestSender, caller, is_still
 
@@ -192,7 +192,7 @@ async def in_pieces(
 ) -> web.StreamResponse:
     """Writes them as they come, while ``who`` is trusted. A caller that disconnects does not stop the work."""
     async with opened(request) as events:
-        async for told in _with_beats(pieces):
+        async for told in with_beats(pieces, BEAT):
             if not is_still(request, who):
                 if request.transport is not None:
                     request.transport.abort()
@@ -202,20 +202,3 @@ async def in_pieces(
             else:
                 await events.send(fitting(told[1]), told[0])
     return events.response
-
-
-async def _with_beats(
-    pieces: AsyncIterator[tuple[int, Envelope]],
-) -> AsyncIterator[tuple[int, Envelope] | None]:
-    """The pieces, and None after each silence."""
-    while True:
-        coming = asyncio.ensure_future(anext(pieces, None))
-        try:
-            while not (await asyncio.wait({coming}, timeout=BEAT))[0]:
-                yield None
-        finally:
-            coming.cancel()  # of no effect where it came
-        found = coming.result()
-        if found is None:
-            return
-        yield found

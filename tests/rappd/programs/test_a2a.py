@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import json
 import re
 from collections.abc import Awaitable, Callable, Iterator
@@ -45,6 +46,7 @@ from a2a.utils.signing import create_signature_verifier
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from envelopes.codecs.a2a import EVENTS, REPLAY
+from rappd.listeners import a2a as a2a_listener
 
 bindings = pytest.mark.parametrize("binding", [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON])
 Work = Callable[[Any], Awaitable[Any]]
@@ -342,6 +344,25 @@ def test_a_stream_goes_on_after_the_last_event_that_came(daemon: RunningDaemon, 
         assert events(post(daemon, "/a2a/", asked, **{"Last-Event-ID": str(number)})) == rest
         followed = post(daemon, f"/a2a/tasks/{id}:subscribe", b"", **{"Last-Event-ID": str(number)})
         assert events(followed) == [(place, told["result"]) for place, told in rest]
+
+
+def test_a_long_silence_in_a_stream_is_shown_to_be_none(
+    daemon: RunningDaemon, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(a2a_listener, "BEAT_SECONDS", 0.02)
+    model.hang = True
+    try:
+        asked = {"A2A-Version": "1.0"}
+        connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+        connection.request("POST", "/a2a/message:stream", json.dumps(said("think", "silence")), asked)
+        stream = connection.getresponse()
+        lines = [stream.readline() for _ in range(5)]
+        id = json.loads(lines[1][6:])["task"]["id"]
+        post(daemon, f"/a2a/tasks/{id}:cancel", b"")
+    finally:
+        model.hang = False
+    assert lines[3] == b":\n"
+    assert b"TASK_STATE_CANCELED" in stream.read()
 
 
 def test_thoughts_and_calls_come_to_those_alone_who_ask(daemon: RunningDaemon, model: FakeModel) -> None:

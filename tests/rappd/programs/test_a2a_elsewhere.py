@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import socket
 from typing import Any
 
 import pytest
@@ -44,6 +46,14 @@ def test_a_stranger_gets_a_signed_card_with_what_is_public(node: Node, elsewhere
     assert answer.json["supportedInterfaces"][0]["url"] == f"https://{node.address}/a2a/"
     assert answer.json["securitySchemes"]["bearer"]
     assert ask(elsewhere, f"/a2a/twin/gardener{CARD}").status == 404
+
+
+def test_a_card_is_signed_for_the_names_of_this_machine(node: Node, elsewhere: PlainMachine) -> None:
+    port = node.address.rpartition(":")[2]
+    for name in (f"{socket.gethostname().partition('.')[0]}.local", f"{node.fingerprint[:12]}.local"):
+        answer = ask(elsewhere, CARD, headers={"Host": f"{name}:{port}"})
+        assert signer_of(answer.json) == node.fingerprint
+        assert f"https://{name}:{port}/a2a" in answer.json["supportedInterfaces"][1]["url"]
 
 
 def test_no_card_is_signed_for_an_address_that_is_not_this_machines(
@@ -93,7 +103,9 @@ def test_a_twin_is_asked_at_its_own_address_by_those_who_may(node: Node, elsewhe
             for name in ("gardener", "nobody")
         ]
         assert [one.status for one in answers] == [403, 403]
-    assert post(elsewhere, "/a2a/twin/gardener/message:send", said("hello", "by http"), may).status == 200
+    by_http = post(elsewhere, "/a2a/twin/gardener/message:send", said("hello", "by http"), may).json["task"]
+    to_another = post(elsewhere, "/a2a/message:send", said("hello", "by http"), may).json["task"]
+    assert by_http["id"] != to_another["id"], "the same messageId to another is another message"
 
 
 def test_tasks_are_of_the_token_that_began_them(node: Node, elsewhere: PlainMachine) -> None:
@@ -139,3 +151,30 @@ def test_switched_off_it_is_not_there(node: Node, elsewhere: PlainMachine) -> No
         assert node.daemon.get(CARD).status == 404
     finally:
         setting(node, "programs.a2a", "on")
+
+
+@pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
+def test_the_sdks_client_needs_a_token_alone(node: Node, binding: str) -> None:
+    pytest.importorskip("a2a", reason="a2a-sdk is not installed (pip install -e '.[bench]')")
+    import httpx
+    from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
+    from a2a.types import GetExtendedAgentCardRequest, Message, Part, Role, SendMessageRequest
+
+    issued = token(node, "HELP.brainstem", "HELP.brainstem.Clock")["text"]
+    sent = Message(message_id=f"sdk {binding}", role=Role.ROLE_USER, parts=[Part(text="use Clock")])
+
+    async def run() -> tuple[Any, list[Any]]:
+        headers = {"Authorization": f"Bearer {issued}"}
+        async with httpx.AsyncClient(headers=headers, verify=False, timeout=60) as http:
+            card = await A2ACardResolver(http, f"https://{node.address}").get_agent_card()
+            config = ClientConfig(httpx_client=http, supported_protocol_bindings=[binding])
+            client = ClientFactory(config).create(card)
+            extended = await client.get_extended_agent_card(GetExtendedAgentCardRequest())
+            return extended, [one async for one in client.send_message(SendMessageRequest(message=sent))]
+
+    extended, streamed = asyncio.run(run())
+    assert {one.id for one in extended.skills} == {"ask", "Clock"}
+    pieces = [
+        one.artifact_update.artifact.parts[0].text for one in streamed if one.HasField("artifact_update")
+    ]
+    assert "it is now" in "".join(pieces)
