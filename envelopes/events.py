@@ -56,6 +56,27 @@ class Result(msgspec.Struct, tag="result", frozen=True):
     seconds: float
 
 
+class Round(msgspec.Struct, tag="round", frozen=True, omit_defaults=True):
+    """A round of a real model that is not the answer: what it said and chose.
+
+    ``round`` counts from 1 within the turn, or within the call of ``agent``, which asked the model itself.
+    ``messages`` and ``prompt_sha256`` name what was sent to it, whose text is kept nowhere.
+    """
+
+    round: int
+    model: str
+    provider: str
+    text: str = ""
+    calls: list[str] = []
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: float | None = None
+    seconds: float = 0.0
+    messages: int = 0
+    prompt_sha256: str = ""
+    agent: str = ""
+
+
 class Notice(msgspec.Struct, tag="notice", frozen=True, gc=False):
     """A sentence for the person, beside the answer."""
 
@@ -76,7 +97,7 @@ class Work(msgspec.Struct, tag="work", frozen=True):
     work: dict[str, Any]
 
 
-Event = Delta | Thought | Waiting | Call | Piece | Result | Notice | Progress | Work
+Event = Delta | Thought | Waiting | Round | Call | Piece | Result | Notice | Progress | Work
 Emit = Callable[[Event], None]
 
 encode = msgspec.json.Encoder(enc_hook=str).encode

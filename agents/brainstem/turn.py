@@ -33,7 +33,7 @@ from agents.runtime.registry import AgentRegistry
 from agents.runtime.result_text import OnPiece, complaint_in
 from agents.runtime.runner import AgentResult, AgentRunner
 from envelopes.codecs.pictures import Picture
-from envelopes.events import Call, Delta, Emit, Notice, Piece, Result, Thought, Waiting
+from envelopes.events import Call, Delta, Emit, Notice, Piece, Result, Round, Thought, Waiting
 
 log = logging.getLogger(__name__)
 
@@ -84,7 +84,8 @@ class Ask(msgspec.Struct):
     ``caller``: who asks; agents serve others in other processes.
     ``tools`` lists what it may call, as it is at each moment; calls are given ``context``.
     ``pictures`` go with the sentence, to the model alone. ``remote``: asked from elsewhere, where faulty files
-    are not named. ``at_computer``: definitions of what only a person at the computer may do; None for that person.
+    are not named. ``on_round`` gets each round of a real model but the last.
+    ``at_computer``: definitions of what only a person at the computer may do; None for that person.
     """
 
     user_input: str
@@ -102,6 +103,7 @@ class Ask(msgspec.Struct):
     """The model chosen for this turn, "" for the usual one; ``model_do`` helps where it is gone."""
     model_do: str = ""
     at_computer: Sequence[dict[str, Any]] | None = None
+    on_round: Callable[[Round], None] | None = None
 
 
 class Answer(msgspec.Struct):
@@ -186,9 +188,14 @@ class Brainstem:
         tools = _definitions(ask.tools())
         completion = Completion()
         for number in range(max(1, modes.rounds)):
+            asked = time.monotonic()
             completion = await self._round(turn, tools, number)
             if not completion.tool_calls:
                 break
+            if (
+                completion.prompt_sha256 and ask.on_round is not None
+            ):  # the last one is the answer, recorded as that
+                ask.on_round(round_of(completion, number + 1, time.monotonic() - asked))
             await self._run_calls(turn, completion, tools)
         unfinished = bool(completion.tool_calls)
         if not completion.text and unfinished:
@@ -388,6 +395,24 @@ class _CallEvents:
         """Tells how the call ended."""
         if self._emit is not None:
             self._emit(Result(self._id, self._name, ran.ok, ran.result, round(ran.seconds, 3)))
+
+
+def round_of(completion: Completion, number: int, seconds: float, agent: str = "") -> Round:
+    """A completion of a real model as an event; ``agent`` asked for it itself."""
+    return Round(
+        number,
+        completion.model,
+        completion.provider,
+        completion.text,
+        [call.name for call in completion.tool_calls],
+        completion.input_tokens,
+        completion.output_tokens,
+        completion.cost_usd,
+        round(seconds, 3),
+        completion.messages,
+        completion.prompt_sha256,
+        agent,
+    )
 
 
 def _definitions(tools: Sequence[TurnTool]) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import orjson
 
 from agents.providers.abilities import Abilities
 from agents.providers.answers.text_pieces import valid_text
+from agents.providers.first_text import with_first_text
 from agents.providers.provider import Message, ModelRequest
 
 
@@ -28,12 +29,10 @@ def request_body(
     """
     tools = request.tools if abilities.tools else []
     shaped = _parsable(messages) if abilities.tools else _in_words(messages)
-    if system:
-        shaped = (
-            [{"role": "system", "content": system}, *shaped]
-            if abilities.system
-            else _said_first(system, shaped)
-        )
+    system = with_first_text(system)
+    shaped = (
+        [{"role": "system", "content": system}, *shaped] if abilities.system else _said_first(system, shaped)
+    )
     if not abilities.repeated_roles:
         shaped = _alternating(shaped)
     streamed = request.on_text is not None and (abilities.tool_stream or not tools)
@@ -47,8 +46,8 @@ def request_body(
     return body
 
 
-def encoded(body: dict[str, Any]) -> bytes:
-    """The body as JSON; half characters that a client's text may hold are replaced."""
+def encoded(body: object) -> bytes:
+    """A body, or a part of one, as JSON; half characters that a client's text may hold are replaced."""
     try:
         return orjson.dumps(body)
     except TypeError:

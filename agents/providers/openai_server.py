@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from agents.providers import chat_request, error_messages, server_kinds, urls
 from agents.providers.abilities import Abilities, Limit, limits
 from agents.providers.answer_request import Listener, ModelConnection, Outcome, RequestLimits
 from agents.providers.answers.reader import Ending, ModelAnswer, Piece, Text
+from agents.providers.first_text import with_first_text
 from agents.providers.lazy_imports import load
 from agents.providers.local_servers import WorkerServes, is_served_by_worker, model_entries, ollama_sees
 from agents.providers.model_help import SYSTEM_SHARE, TOOLS_SHARE, ModelTraits, most_tokens, size_in_name
@@ -138,12 +140,12 @@ class OpenAIServer:
                 assert outcome.answer is not None
                 if attempt < _MOST_ATTEMPTS and _is_empty(outcome.answer) and conversation.ask_plainly():
                     continue
-                return self._answered(outcome.answer, conversation)
+                return _as_sent(self._answered(outcome.answer, conversation), body)
             log.warning("%s refused %s (%s, status %d): %s", self._label, model, refusal.meaning, refusal.status,
                         refusal.sent[:500])  # fmt: skip
             if outcome.shown:
                 assert outcome.answer is not None
-                return self._broken(outcome.answer, refusal)
+                return _as_sent(self._broken(outcome.answer, refusal), body)
             if conversation.mend(refusal, body) or await conversation.offer_less(refusal):
                 continue
             if any(map(has_pictures, body["messages"])) and says_blind(refusal.said):
@@ -338,7 +340,7 @@ class _Conversation:
         if self.context:
             room = self.context * _BYTES_PER_TOKEN
             await self._fit_tools(int(room * TOOLS_SHARE))
-            self._fit_system(int(room * SYSTEM_SHARE))
+            self._fit_system(max(0, int(room * SYSTEM_SHARE) - len(with_first_text(" "))))
 
     async def offer_less(self, refusal: Refusal) -> bool:
         """Leaves out half of the tools, else half of the system text, where the messages alone do not fit either."""
@@ -404,7 +406,7 @@ class _Conversation:
     def _fixed(self) -> int:
         """Bytes of what is never left out beside the question: soul and tools."""
         tools = self._tools if self.abilities.tools else []
-        return len(self._system) + (chat_request.size(tools) if tools else 0)
+        return len(with_first_text(self._system)) + (chat_request.size(tools) if tools else 0)
 
     def _shrink(self, refusal: Refusal, body: dict[str, Any]) -> bool:
         """Leaves older messages out; by the server's own figures where it names them."""
@@ -452,6 +454,14 @@ def _completion(answer: ModelAnswer, notice: str) -> Completion:
         ending=str(answer.ending),
         by_model=True,
     )
+
+
+def _as_sent(completion: Completion, body: dict[str, Any]) -> Completion:
+    """The completion with the number of messages that it answers, and their hash."""
+    messages = body["messages"]
+    completion.messages = len(messages)
+    completion.prompt_sha256 = hashlib.sha256(chat_request.encoded(messages)).hexdigest()
+    return completion
 
 
 def _notices(answer: ModelAnswer, label: str) -> list[str]:

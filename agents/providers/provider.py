@@ -33,7 +33,8 @@ class Completion(msgspec.Struct):
     ``unconfigured``: it came from a server that the operator did not configure. ``thoughts`` are the model's, kept
     apart from ``text``. ``cut``: the answer was cut off, so its calls must not be performed. ``ending`` is how it
     ended (``answers/reader.py``), "" where that is not known. ``by_model``: a model chose the calls, so they are
-    checked before they are performed. ``provider`` is the name of the server or part that answered, as screens show it.
+    checked before they are performed. ``messages`` is how many were sent to a real model, ``prompt_sha256`` the hash of their
+    JSON as it was sent; 0 and "" without one. ``provider`` is the name of the server or part that answered, as screens show it.
     """
 
     text: str = ""
@@ -49,6 +50,8 @@ class Completion(msgspec.Struct):
     ending: str = ""
     by_model: bool = False
     provider: str = ""
+    messages: int = 0
+    prompt_sha256: str = ""
 
 
 class ModelRequest(msgspec.Struct):

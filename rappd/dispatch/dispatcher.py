@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, PARENT, THREAD, THREAD_PATH, Envelope, new_id
+from envelopes.envelope import ACK, DONE, ERROR, HELP, NOTE, PARENT, THREAD, THREAD_PATH, Envelope, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
 from rappd.dispatch.endpoints import Endpoints
@@ -179,6 +179,13 @@ class Dispatcher:
         """Writes down what ``request`` came to. Who it is from is the dispatcher's to say."""
         self.calls_failed += verb == ERROR
         self._write_inside(outer, request.reply(verb, data))
+
+    def record_within(self, outer: RequestContext, request: Envelope, data: dict[str, Any]) -> None:
+        """Writes down a NOTE of what happened while ``request`` was performed, on its thread."""
+        extensions: dict[str, Any] = {THREAD: request.thread, PARENT: request.id}
+        self._write_inside(
+            outer, Envelope(new_id(), request.recipient, request.recipient, NOTE, data, extensions)
+        )
 
     def record_cancelled(self, outer: RequestContext, request: Envelope) -> None:
         """Writes down that nobody waits for ``request`` any more."""

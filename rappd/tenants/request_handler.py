@@ -7,17 +7,21 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import count
 from typing import Any
 
-from agents.brainstem.turn import Answer, Ask
+from msgspec import to_builtins
+
+from agents.brainstem.turn import Answer, Ask, round_of
 from agents.contract.agent import Agent
 from agents.contract.agent_contract import distinct
+from agents.providers.provider import Completion
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
-from envelopes.envelope import DONE, ERROR, HELP, PICTURES, SLUSH, Envelope, agent_id, new_id
-from envelopes.events import Notice, Piece
+from envelopes.envelope import DONE, ERROR, HELP, PICTURES, ROUND, SLUSH, Envelope, agent_id, new_id
+from envelopes.events import Notice, Piece, Round
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import OWNER, PROGRAM, Caller
@@ -93,6 +97,7 @@ class TenantRequestHandler:
                 model=choice.model,
                 model_do=choice.do,
                 at_computer=self._at_computer() if caller.listener == "tether" else None,
+                on_round=partial(self._on_round, context, context.envelope),
             )
         )
         if answer.failure and caller.listener == "tether" and "workflow" in data:
@@ -124,7 +129,8 @@ class TenantRequestHandler:
         slush = context.envelope.extensions.get(SLUSH)
         emit, name = context.emit, agent.tool_name
         on_piece = (lambda text: emit(Piece(context.envelope.id, name, text))) if emit else None
-        ran = await self._run(context, agent, arguments, slush if isinstance(slush, dict) else None, on_piece)
+        given = slush if isinstance(slush, dict) else None
+        ran = await self._run(context, context.envelope, agent, arguments, given, on_piece)
         if ran.interrupted:
             raise AgentInterruptedError(ran.result, do="Ask again if it does no harm to do it twice.")
         if not ran.ok:
@@ -196,7 +202,7 @@ class TenantRequestHandler:
             data={"agent": agent.name, "args": arguments},
         )
         try:
-            ran = await self._run(context, agent, arguments, slush, on_piece)
+            ran = await self._run(context, request, agent, arguments, slush, on_piece)
         except asyncio.CancelledError:
             self._dispatcher.record_cancelled(context, request)
             raise
@@ -213,15 +219,21 @@ class TenantRequestHandler:
     async def _run(
         self,
         context: RequestContext,
+        request: Envelope,
         agent: Agent,
         arguments: dict[str, Any],
         slush: dict[str, Any] | None,
         on_piece: OnPiece | None = None,
     ) -> AgentResult:
         caller = context.caller
-        rights = CallbackRights(
-            agent, caller.operator, LOOKS.admits(caller), context.used, self._reach(context)
-        )
+        numbers = count(1)
+
+        def used(completion: Completion, seconds: float) -> None:
+            context.used(completion)
+            if completion.prompt_sha256:
+                self._on_round(context, request, round_of(completion, next(numbers), seconds, agent.name))
+
+        rights = CallbackRights(agent, caller.operator, LOOKS.admits(caller), used, self._reach(context))
         return await self._tenant.runner.run(
             agent,
             arguments,
@@ -231,6 +243,14 @@ class TenantRequestHandler:
             on_piece=on_piece,
             on_callback=partial(self._callbacks.answer, rights),
         )
+
+    def _on_round(self, context: RequestContext, request: Envelope, told: Round) -> None:
+        """Records a round of a model on behalf of ``request``, and tells this machine's own who follows the turn."""
+        data = {"kind": ROUND, **to_builtins(told)}
+        del data["type"]
+        self._dispatcher.record_within(context, request, data)
+        if context.emit is not None and context.caller.caps is None:
+            context.emit(told)
 
     def _reach(self, context: RequestContext) -> Reach | None:
         others = self._tenant.peers()

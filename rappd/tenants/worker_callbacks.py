@@ -7,6 +7,7 @@ actions.
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -27,13 +28,13 @@ from rappd.tenants.tenant_context import TenantContext
 log = logging.getLogger(__name__)
 
 Reach = Callable[[str, dict[str, Any]], Awaitable[Any]]
-Used = Callable[[Completion], None]
+Used = Callable[[Completion, float], None]
 
 
 class CallbackRights(msgspec.Struct):
     """The rights of one call of an agent to ask the daemon; ``reach`` asks other machines, within its turn.
 
-    ``used`` counts every model call. ``looks``: operations that change nothing are allowed outside an
+    ``used`` counts every model call, and is told how long it took. ``looks``: operations that change nothing are allowed outside an
     operator's turn.
     """
 
@@ -111,8 +112,9 @@ class WorkerCallbackHandler:
             model=str(arguments.get("model") or ""),
             chosen=await self._tenant.models.of_twin(self._tenant.name),
         )
+        began = time.monotonic()
         completion = await self._thinking.model_turn(request)
-        used(completion)
+        used(completion, time.monotonic() - began)
         log.info("%s used the model: %d tokens", name, completion.input_tokens + completion.output_tokens)
         return {
             "text": completion.text,

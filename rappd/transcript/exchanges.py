@@ -9,7 +9,7 @@ import msgspec
 import orjson
 
 from envelopes.codecs.pictures import Picture, recorded
-from envelopes.envelope import DONE, ERROR, HELP, NOTE
+from envelopes.envelope import DONE, ERROR, HELP, NOTE, ROUND
 from rappd.store.records import Event
 
 
@@ -42,11 +42,22 @@ class Message(msgspec.Struct, frozen=True):
 
 
 class Exchange(msgspec.Struct):
-    """A HELP with its DONE or ERROR; either may be missing. ``calls`` are the calls it led to."""
+    """A HELP with its DONE or ERROR; either may be missing.
+
+    ``calls`` are the calls it led to, ``rounds`` what models said meanwhile.
+    """
 
     asked: Message | None
     answered: Message | None = None
     calls: list[Exchange] = msgspec.field(default_factory=list)
+    rounds: list[Message] = msgspec.field(default_factory=list)
+
+    @property
+    def steps(self) -> list[Exchange | Message]:
+        """Rounds and calls in their order."""
+        if not self.rounds:
+            return list(self.calls)
+        return sorted([*self.calls, *self.rounds], key=_place)
 
     @property
     def agent(self) -> str:
@@ -71,6 +82,22 @@ class Exchange(msgspec.Struct):
         return "failed" if self.answered.failed else "done"
 
 
+def round_summary(message: Message) -> str:
+    """A round of a model in a few words: who asked, which model, what it chose, tokens and cost."""
+    data = message.data
+    number, agent, model = data.get("round"), data.get("agent"), data.get("model")
+    tokens = sum(n for key in ("input_tokens", "output_tokens") if isinstance(n := data.get(key), int))
+    cost, calls = data.get("cost_usd"), data.get("calls")
+    parts = [
+        f"{agent} asked the model" if agent else f"Round {number}",
+        model if isinstance(model, str) else "",
+        f"chose {', '.join(map(str, calls))}" if isinstance(calls, list) and calls else "",
+        f"{tokens:,} tokens" if tokens else "",
+        f"${cost:.6f}".rstrip("0") if isinstance(cost, int | float) and cost else "",
+    ]
+    return ", ".join(filter(None, parts))
+
+
 def exchanges(events: Iterable[Event]) -> list[Exchange]:
     """The events of a thread, or of a tree of threads, in their order, as exchanges.
 
@@ -90,6 +117,9 @@ def exchanges(events: Iterable[Event]) -> list[Exchange]:
             continue
         exchange = Exchange(message)
         turn = waiting.get(event.parent or "")
+        if event.verb == NOTE and message.data.get("kind") == ROUND and turn is not None:
+            turn.rounds.append(message)
+            continue
         if turn is None and exchange.agent:
             turn = _turn_of(event.sender, waiting)
         (found if turn is None else turn.calls).append(exchange)
@@ -97,6 +127,12 @@ def exchanges(events: Iterable[Event]) -> list[Exchange]:
             waiting.pop(event.id, None)  # asked again: the newest question counts as the latest, too
             waiting[event.id] = exchange
     return found
+
+
+def _place(step: Exchange | Message) -> tuple[int, int]:
+    first = step if isinstance(step, Message) else step.asked or step.answered
+    assert first is not None
+    return first.event.at, first.event.seq
 
 
 def _turn_of(sender: str, waiting: dict[str, Exchange]) -> Exchange | None:

@@ -13,7 +13,7 @@ import orjson
 from envelopes.codecs.pictures import data_url
 from rappd.dispatch.rows import headline
 from rappd.store.records import Event, ThreadRow
-from rappd.transcript.exchanges import Exchange, Message, exchanges
+from rappd.transcript.exchanges import Exchange, Message, exchanges, round_summary
 from rappd.transcript.speakers import Speakers
 
 ARGUMENT_WIDTH = 40
@@ -61,13 +61,26 @@ def _turn(exchange: Exchange, named: _Names) -> Iterator[str]:
         yield _quoted(exchange.asked.text)
         for picture in exchange.asked.pictures:
             yield f"> ![{_plain(picture.get('name') or 'picture')}]({data_url(picture)})"
-    for call in exchange.calls:
-        yield from _call(call)
+    yield from _steps(exchange)
     if exchange.answered is not None:
         yield _heading(exchange.answered, named)
         yield _quoted(exchange.answered.text)
     elif exchange.asked is not None and exchange.asked.event.verb == "HELP":
         yield "*No answer is recorded.*"
+
+
+def _steps(exchange: Exchange) -> Iterator[str]:
+    for step in exchange.steps:
+        yield from _round(step) if isinstance(step, Message) else _call(step)
+
+
+def _round(message: Message) -> Iterator[str]:
+    yield f"<details><summary>{html.escape(headline(round_summary(message)), quote=False)}</summary>"
+    sent, digest = message.data.get("messages"), message.data.get("prompt_sha256")
+    yield f"{_times(int(sent) if isinstance(sent, int) else 0, 'message')} sent, SHA-256 `{_plain(str(digest))}`"
+    if isinstance(message.data.get("text"), str) and message.data["text"]:
+        yield _fenced(message.data["text"])
+    yield "</details>"
 
 
 def _call(exchange: Exchange) -> Iterator[str]:
@@ -83,8 +96,7 @@ def _call(exchange: Exchange) -> Iterator[str]:
     yield f"<details{' open' if exchange.state == 'failed' else ''}><summary>{summary}{took}{outcome}</summary>"
     if arguments:
         yield _fenced(orjson.dumps(arguments, option=orjson.OPT_INDENT_2).decode(), "json")
-    for call in exchange.calls:
-        yield from _call(call)
+    yield from _steps(exchange)
     if answered is not None:
         yield _fenced(answered.text)
     yield "</details>"

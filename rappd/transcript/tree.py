@@ -11,7 +11,7 @@ import orjson
 from envelopes.envelope import NOTE, PARTICIPANT
 from rappd.dispatch.rows import headline
 from rappd.store.records import Event, ThreadRow
-from rappd.transcript.exchanges import Exchange, exchanges
+from rappd.transcript.exchanges import Exchange, Message, exchanges, round_summary
 from rappd.transcript.rows import thread_row
 
 MOST_EVENTS = 20_000
@@ -35,7 +35,7 @@ def in_order(events: Iterable[Event]) -> list[Event]:
 def tree(threads: Sequence[ThreadRow], events: Iterable[Event]) -> dict[str, Any]:
     """``{"thread", "threads", "steps"}``: the first of ``threads``, all of them, and their steps inside one another.
 
-    A step has its kind (turn, call or note), the thread and path that it stands on, the names of who asked and who
+    A step has its kind (turn, call, round or note), the thread and path that it stands on, the names of who asked and who
     was asked, and the steps that it led to. Rendered paths are for people: a name may have dots.
     """
     paths = {one.id: one.names for one in threads}
@@ -65,7 +65,30 @@ def _step(exchange: Exchange, paths: dict[str, list[str]]) -> dict[str, Any]:
         "seconds": exchange.seconds,
         "asked": headline(asked.text, _WIDTH) if asked is not None else "",
         "answered": headline(answered.text, _WIDTH) if answered is not None else "",
-        "steps": [_step(one, paths) for one in exchange.calls],
+        "steps": [
+            _round(one, paths) if isinstance(one, Message) else _step(one, paths) for one in exchange.steps
+        ],
+    }
+
+
+def _round(message: Message, paths: dict[str, list[str]]) -> dict[str, Any]:
+    event, data = message.event, message.data
+    seconds = data.get("seconds")
+    return {
+        "kind": "round",
+        "id": event.id,
+        "thread": event.thread,
+        "path": paths.get(event.thread, [event.thread]),
+        "at": event.at,
+        "from": event.sender,
+        "to": event.recipient,
+        "name": round_summary(message),
+        "state": "done",
+        "seconds": seconds if isinstance(seconds, int | float) else None,
+        "asked": "",
+        "answered": headline(str(data.get("text") or ""), _WIDTH),
+        "round": {key: value for key, value in data.items() if key not in ("kind", "text")},
+        "steps": [],
     }
 
 

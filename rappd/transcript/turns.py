@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -70,7 +71,8 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     """A turn as the page draws it, with the calls that it led to.
 
     ``state`` is done, stopped, failed or open; ``kind`` is "turn", "call" for an agent's call outside of any turn, or
-    "note". ``agents_used`` are there where a model was offered agents, ``pictures`` where some went with the sentence: their types, names and sizes.
+    "note". ``agents_used`` are there where a model was offered agents, ``rounds`` where a real
+    model said something before its answer, ``pictures`` where some went with the sentence: their types, names and sizes.
     """
     first = exchange.asked or exchange.answered
     assert first is not None
@@ -98,6 +100,8 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
         "notices": [notice] if (notice := _text(answered, "notice")) else [],
         "calls": [_call(one) for one in ([exchange] if exchange.agent else exchange.calls)],
     }
+    if rounds := _rounds(exchange):
+        row["rounds"] = rounds
     used = answered.data.get("agents_used") if answered is not None else None
     if isinstance(used, list):
         row["agents_used"] = used
@@ -114,6 +118,29 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
             "code": _text(answered, "reason") or "failed",
         }
     return row
+
+
+def _rounds(exchange: Exchange) -> list[dict[str, Any]]:
+    """What models said meanwhile; ``after``: the number of calls that were made before."""
+    found: list[dict[str, Any]] = []
+    calls = [exchange] if exchange.agent else exchange.calls
+    for after, call in enumerate(calls):
+        found += [_round(one, after + 1) for one in call.rounds]
+    if not exchange.agent:
+        place = 0
+        own: list[dict[str, Any]] = []
+        for step in exchange.steps:
+            if isinstance(step, Message):
+                own.append(_round(step, place))
+            else:
+                place += 1
+        found = sorted([*own, *found], key=itemgetter("after"))
+    return found
+
+
+def _round(message: Message, after: int) -> dict[str, Any]:
+    told = {key: value for key, value in message.data.items() if key != "kind"}
+    return {**told, "after": after, "text": _text(message, "text")[:MOST_OF_A_RESULT]}
 
 
 def picture_rows(pictures: Iterable[Picture]) -> list[dict[str, Any]]:

@@ -346,3 +346,24 @@ def test_page_without_the_session_chats_and_shows_no_list(
     page.goto(f"http://127.0.0.1:{fake_daemon.port}/#/chat/conversations")
     expect(page.locator("main")).to_contain_text("To see what was said, run")
     page.close()
+
+
+def test_rounds_of_a_model_stand_between_its_calls_now_and_later(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, open_page: Callable[..., Page]
+) -> None:
+    daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small")
+    daemon.drop("zeta_agent.py", agent_source("Zeta", 'return "of zeta"', "Does zeta."))
+    daemon.start()
+    fake_model.will(
+        {**calls(("Zeta", {})), "content": "Let me look."}, {"role": "assistant", "content": "Done."}
+    )
+    page = open_page(daemon)
+    page.fill("#write", "surprise me")
+    page.keyboard.press("Enter")
+    for _ in range(2):
+        steps = page.locator(".turn .calls > details")
+        expect(steps.locator(".call-name")).to_have_text(["Round 1", "Zeta"])
+        steps.first.locator("summary").click()
+        expect(steps.first).to_contain_text("Let me look.")
+        expect(page.locator(".turn .answer")).to_contain_text("Done.")
+        page.reload()

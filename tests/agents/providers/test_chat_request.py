@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from agents.providers.abilities import Abilities
 from agents.providers.chat_request import encoded, fit, request_body, size
+from agents.providers.first_text import TEXT
 from agents.providers.provider import ModelRequest
 from agents.providers.refusals import Meaning
 
@@ -71,12 +72,12 @@ def test_model_without_tools_gets_calls_and_results_as_words() -> None:
 @pytest.mark.parametrize(
     ("messages", "wanted"),
     [
-        ([user("a"), user("b")], [("user", "soul\n\na\n\nb")]),
+        ([user("a"), user("b")], [("user", f"{TEXT}\n\nsoul\n\na\n\nb")]),
         (
             [user("a"), said("x"), said("y"), user("b")],
-            [("user", "soul\n\na"), ("assistant", "x\n\ny"), ("user", "b")],
+            [("user", f"{TEXT}\n\nsoul\n\na"), ("assistant", "x\n\ny"), ("user", "b")],
         ),
-        ([said("x"), user("b")], [("user", "soul\n\nb")]),
+        ([said("x"), user("b")], [("user", f"{TEXT}\n\nsoul\n\nb")]),
     ],
 )
 def test_roles_alternate_and_the_system_text_is_said_first(messages: list[Any], wanted: list[Any]) -> None:

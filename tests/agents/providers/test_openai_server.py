@@ -12,6 +12,7 @@ from blockbuster import blockbuster_ctx
 from agents.errors import ModelUnavailableError
 from agents.providers import openai_server
 from agents.providers.answer_request import RequestLimits
+from agents.providers.first_text import TEXT
 from agents.providers.openai_server import Azure, OpenAIServer, ServerAddress, ServerWording
 
 KEY = "sk-secret-1234567890abcdef"
@@ -43,7 +44,7 @@ async def test_plain_answer_has_tokens_and_model(server, model, ask):
     assert (completion.input_tokens, completion.output_tokens) == (7, 3)
     (body,) = server.asked
     assert body["messages"] == [
-        {"role": "system", "content": "You are a soul."},
+        {"role": "system", "content": f"{TEXT}\n\nYou are a soul."},
         {"role": "user", "content": "hi"},
     ]
     assert body["model"] == "small"

@@ -8,6 +8,7 @@ import pytest
 from aiohttp import web
 
 from agents.providers import local_servers, server_kinds
+from agents.providers.first_text import TEXT
 from agents.providers.json_http import ask
 from agents.providers.openai_server import OpenAIServer, ServerAddress, ServerWording
 from agents.providers.provider import ModelRequest
@@ -185,7 +186,7 @@ async def test_a_short_context_is_offered_what_fits_the_sentence_and_a_limit(unu
     assert "Weather" in [tool["function"]["name"] for tool in first["tools"]]
     assert len(first["tools"]) < len(tools)
     assert len(second.get("tools", ())) < len(first["tools"])
-    assert first["messages"][0]["content"].startswith("You are kind.")
+    assert first["messages"][0]["content"].startswith(f"{TEXT}\n\nYou are kind.")
     assert len(first["messages"][0]["content"]) < 2200
     assert 0 < first["max_tokens"] <= 512
     await server.close()

@@ -272,6 +272,9 @@ const ACT = {
   waiting: (turn, data) => {
     turn.waitingFor = `Still waiting for ${data.for} (${data.seconds} s).`;
   },
+  round: (turn, data) => {
+    (turn.rounds ??= []).push({ ...data, after: turn.calls.length });
+  },
   call: (turn, data) => {
     turn.calls.push({ call: data.call, name: data.name, args: data.args ?? {} });
   },

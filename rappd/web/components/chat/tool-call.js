@@ -1,6 +1,6 @@
-/** A tool call: a closed `<details>` with name and time; arguments, result and thread inside. */
+/** Steps of a turn, each a closed `<details>`: tool calls, and what a model said between them. */
 
-import { duration } from "../../lib/format.js";
+import { count, duration } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 
 /** The view of one call of a turn. `update(thread)` draws what changed since. */
@@ -26,6 +26,38 @@ export function callView(call) {
       }
     },
   };
+}
+
+/** The view of a round of a model that was not the answer: what it said, what it chose, its tokens and cost. */
+export function roundView(round) {
+  const tokens = (round.input_tokens ?? 0) + (round.output_tokens ?? 0);
+  const facts = [
+    round.model,
+    round.calls?.length > 0 && `chose ${round.calls.join(", ")}`,
+    tokens > 0 && count(tokens, "token"),
+    round.cost_usd > 0 && `$${round.cost_usd.toPrecision(2)}`,
+  ];
+  const name = round.agent ? `${round.agent} asked the model` : `Round ${round.round}`;
+  return h(
+    "details",
+    { class: "call round" },
+    h(
+      "summary",
+      {},
+      h("span", { class: "call-name" }, name),
+      h("span", { class: "call-given" }, facts.filter(Boolean).join(", ")),
+      h("span", { class: "call-time" }, round.seconds === undefined ? "" : duration(round.seconds)),
+    ),
+    h(
+      "div",
+      { class: "call-inside" },
+      round.text
+        ? h("pre", { tabindex: 0, role: "group", "aria-label": `What the model said: ${name}` }, round.text)
+        : h("p", { class: "soft" }, "It said nothing beside that."),
+      round.messages > 0 &&
+        h("p", { class: "soft" }, `${count(round.messages, "message")} sent, SHA-256 ${(round.prompt_sha256 ?? "").slice(0, 16)}…`),
+    ),
+  );
 }
 
 function state(call) {

@@ -1,6 +1,6 @@
 /** One turn of the conversation, as it is read: what you wrote, what was called, what came back. */
 
-import { callView } from "./tool-call.js";
+import { callView, roundView } from "./tool-call.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { count, duration } from "../../lib/format.js";
 import { connectButton, downloadOf, withoutHint } from "./connect-model.js";
@@ -40,6 +40,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
   const thoughtsText = h("pre", { tabindex: 0, role: "group", "aria-label": "Thoughts of the model" });
   const after = h("div", { class: "after" });
   const views = new Map();
+  let roundsDrawn = 0;
   let timer = 0;
   let text = null;
   let over = "";
@@ -79,14 +80,24 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
     grew();
   }, WAIT_MS);
 
+  const drawRounds = (before) => {
+    const rounds = turn.rounds ?? [];
+    while (roundsDrawn < rounds.length && rounds[roundsDrawn].after <= before) {
+      calls.append(roundView(rounds[roundsDrawn]));
+      roundsDrawn += 1;
+    }
+  };
+
   const update = () => {
-    for (const call of turn.calls) {
+    for (const [place, call] of turn.calls.entries()) {
+      drawRounds(place);
       if (!views.has(call.call)) {
         views.set(call.call, callView(call));
         calls.append(views.get(call.call).element);
       }
       views.get(call.call).update(turn.thread);
     }
+    drawRounds(turn.calls.length);
     if (turn.thoughts && thoughtsText.textContent !== turn.thoughts) {
       if (!thoughts.firstChild) thoughts.append(foldedThoughts(thoughtsText));
       thoughtsText.textContent = turn.thoughts;

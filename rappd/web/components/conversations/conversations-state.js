@@ -152,6 +152,7 @@ export function turnOf(row, thread) {
     state,
     text: row.running ? "" : row.text,
     calls: row.running ? [] : row.calls,
+    rounds: row.running ? [] : row.rounds,
     notices: row.notices,
     lastId: "",
     thread,
