@@ -35,6 +35,7 @@ SAME_AS = {
     "utils.local_storage": _STORAGE,
     "utils.result": "agents.compat.result",
     "utils.storage_factory": _STORAGE,
+    "xmlable": "agents.listener",
 }
 """Imported name to the module that it is: one BasicAgent, one storage, however it is reached."""
 

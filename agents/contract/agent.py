@@ -14,6 +14,7 @@ from agents.contract.file_discovery import AgentFile
 from agents.contract.may_run import SHIPPED, Allowed, Origin, Quarantined, Verdict
 from agents.providers.provider import Tool
 from agents.storage.safe_fs import SafeTree
+from envelopes.payloads.form import PayloadForm
 
 Key = tuple[str, str]
 """(origin, path relative to the origin's folder): what a file goes by."""
@@ -56,6 +57,8 @@ class Failure(msgspec.Struct, frozen=True):
     reason: str
     line: int | None = None
     class_name: str = ""
+    clash: bool = False
+    """It would serve, but for another one that has its name."""
 
 
 @dataclass(slots=True)
@@ -76,8 +79,12 @@ class Agent:
     one_worker: bool = False
     trusted: bool = False
     shadowed_by: str = ""
+    clashes: bool = False
+    """True while a listener waits for its name, which another one of its origin has."""
     summary: str = ""
     """A line for people; "" where its file has none beside the description for models."""
+    listener: PayloadForm | None = None
+    """The form of its payload, where it is a listener."""
     code_origin: str = ""
     """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
     of_the_program: bool = field(init=False, compare=False)
@@ -128,6 +135,11 @@ class FileState(msgspec.Struct):
         ""  # a module that it could not import; it may come, or be approved, without this file changing
     )
     verdict: Verdict = Allowed()
+
+    @property
+    def able(self) -> list[Agent]:
+        """Its agents but for listeners whose names are taken."""
+        return [agent for agent in self.agents if not agent.clashes]
 
     @property
     def held(self) -> bool:

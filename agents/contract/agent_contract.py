@@ -34,7 +34,7 @@ class Description:
     """One agent as its file describes it. ``parameters`` is an object schema that models accept.
 
     ``idempotent`` and ``one_worker`` are what the agent declares; ``manifest`` holds the shown part
-    of ``__manifest__``, or nothing.
+    of ``__manifest__``, or nothing; ``listener`` is the form of a listener's payload, from which its parameters follow.
     """
 
     name: str
@@ -46,10 +46,14 @@ class Description:
     idempotent: bool = False
     one_worker: bool = False
     manifest: dict[str, Any] = field(default_factory=dict)
+    listener: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The same as a plain object, which shares the schema."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        found = {name: getattr(self, name) for name in self.__slots__}
+        if self.listener is None:
+            del found["listener"]
+        return found
 
 
 def safe_tool_name(name: str) -> str:

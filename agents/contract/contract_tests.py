@@ -12,11 +12,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from agents.contract.agent_contract import safe_tool_name
+from agents.contract.file_discovery import LISTENER_SUFFIX
 from agents.contract.loading import agent_classes, execute
 from agents.contract.manifest import faults, find_manifest, missing_fields
 from agents.runtime.invoke import invoke
 from agents.storage.text_file import shown_python
+from envelopes.payloads.form import check
 
 SCRIPT_SECONDS = 15.0
 _SECRET_NAMES = ('API_KEY = "sk-', 'password = "', 'token = "', 'secret = "', 'api_key = "')
@@ -46,7 +50,8 @@ def run(path: Path, agents_dir: Path) -> dict[str, Any]:
             TestOutcome("instantiation", False, f"{path.name} cannot be read: {error.strerror or error}")
         ]
     else:
-        tests = [*_manifest_tests(content), *_class_tests(path, content, agents_dir), *_text_tests(content)]
+        of_code = _listener_tests if path.name.endswith(LISTENER_SUFFIX) else _class_tests
+        tests = [*_manifest_tests(content), *of_code(path, content, agents_dir), *_text_tests(content)]
     passed = all(verdict.passed or not verdict.required for verdict in tests)
     return {"passed": passed, "tests": [asdict(verdict) for verdict in tests]}
 
@@ -68,6 +73,27 @@ def _manifest_tests(content: bytes) -> Iterator[TestOutcome]:
     yield TestOutcome(
         "name_format", fits, "" if fits else f"{name!r} is not @publisher/snake_case", required=False
     )
+
+
+def _listener_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[TestOutcome]:
+    """A listener is declared, described, and answers the example of its payload."""
+    from agents.contract.loading import load_agent_file
+    from envelopes.payloads.form import PayloadForm
+    from envelopes.payloads.schemas import example
+
+    loaded = load_agent_file(path, shown_as=path.name, source=content, folder=agents_dir)
+    wrong = [*loaded.quarantined, *filter(None, [loaded.failure])]
+    told = "; ".join(f"{f'line {one.line}: ' if one.line else ''}{one.reason}" for one in wrong)
+    yield TestOutcome("declares_listener", not wrong, told)
+    for instance, description in zip(loaded.instances, loaded.descriptions, strict=True):
+        form = msgspec.convert(description.listener, PayloadForm)
+        try:
+            answer = instance.answer(check(form, example(form)))
+        except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
+            yield TestOutcome("answers_its_example", False, f"{form.name} raised {_told(error)}")
+        else:
+            yield TestOutcome("answers_its_example", True, f"{form.name}: {answer['result'][:200]}")
+    loaded.forget()
 
 
 def _class_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[TestOutcome]:

@@ -290,6 +290,7 @@ class AgentDescriber:
                 one_worker=item.get("one_worker", False),
                 summary=item.get("manifest", {}).get("summary", ""),
                 trusted=is_structural and needs_trust(item["name"]),
+                listener=item.get("listener"),
             )
             for item in outcome.get("agents", ())
         ]

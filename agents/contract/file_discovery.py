@@ -11,6 +11,9 @@ from agents.storage.safe_fs import SafeTree
 
 SKIPPED_FOLDERS = frozenset({"experimental_agents", "disabled_agents", "__pycache__"})
 SUFFIX = "_agent.py"
+LISTENER_SUFFIX = "_listener.py"
+AGENT_SUFFIXES = (SUFFIX, LISTENER_SUFFIX)
+"""Endings of files that are agents or listeners, in Python."""
 LISPY = ".lispy"
 CARTRIDGE = ".lispy.json"
 BASE = "basic_agent.py"
@@ -40,14 +43,16 @@ class AgentFile:
 
 
 def find_agent_files(agents_dir: Path, files: SafeTree | None = None) -> list[AgentFile]:
-    """Every ``**/*_agent.py``, ``**/*.lispy`` and ``**/*.lispy.json``, workshops under ``workspace_agents/`` included, bytewise by ``rel``.
+    """Every ``**/*_agent.py``, ``**/*_listener.py``, ``**/*.lispy`` and ``**/*.lispy.json``, bytewise by ``rel``.
+
+    Workshops under ``workspace_agents/`` are included.
 
     Left out: ``basic_agent.py``, whatever lies below ``experimental_agents``, ``disabled_agents``,
     ``__pycache__`` or a name that starts with a dot, symbolic links, and what is no regular file.
     A folder that is missing or unreadable holds no files. ``files`` is the tree that the folder is in: no
     folder on the way may be a link either.
     """
-    return _find(agents_dir, (SUFFIX, LISPY, CARTRIDGE), files)
+    return _find(agents_dir, (*AGENT_SUFFIXES, LISPY, CARTRIDGE), files)
 
 
 def find_service_files(services_dir: Path, files: SafeTree | None = None) -> list[AgentFile]:
@@ -96,5 +101,5 @@ def _walk_shipped(folder: str, prefix: str) -> Iterator[AgentFile]:
                 continue
             if entry.is_dir():
                 yield from _walk_shipped(entry.path, f"{prefix}{entry.name}/")
-            elif entry.name.endswith((SUFFIX, LISPY, CARTRIDGE)) and entry.name != BASE:
+            elif entry.name.endswith((*AGENT_SUFFIXES, LISPY, CARTRIDGE)) and entry.name != BASE:
                 yield AgentFile(prefix + entry.name, Path(entry.path), stamp_of(entry.stat()))

@@ -13,7 +13,7 @@ from types import CodeType, ModuleType, TracebackType
 
 from agents.basic_agent import BasicAgent
 from agents.contract.agent_contract import ContractError
-from agents.contract.file_discovery import CARTRIDGE, LISPY, OWN_PACKAGES
+from agents.contract.file_discovery import CARTRIDGE, LISPY, LISTENER_SUFFIX, OWN_PACKAGES
 from agents.contract.loaded_file import LoadedFile, LoadFailure, describe, text_of
 from agents.storage.text_file import encoding_fault
 
@@ -42,7 +42,9 @@ def load_agent_file(
         load_lispy(loaded, content)
         return loaded
     loaded.module, loaded.failure = execute(path, loaded.file, content, folder or path.parent)
-    if loaded.module is not None:
+    if loaded.module is not None and path.name.endswith(LISTENER_SUFFIX):
+        _make_listeners(loaded, loaded.module, content)
+    elif loaded.module is not None:
         _make_agents(loaded, loaded.module, path, content)
         if not loaded.instances and not loaded.quarantined:
             reason = "it defines no agent, a class with name, metadata and perform"
@@ -121,6 +123,22 @@ def _make_agents(loaded: LoadedFile, module: ModuleType, path: Path, content: by
             loaded.descriptions.append(description)
 
 
+def _make_listeners(loaded: LoadedFile, module: ModuleType, content: bytes) -> None:
+    from agents.contract.listener_file import LoadedListener, listeners_in  # most workers have none
+
+    for found in listeners_in(module, loaded.file, content):
+        if isinstance(found, LoadedListener):
+            loaded.instances.append(found)
+            loaded.descriptions.append(found.describe())
+        else:
+            class_name, error = found
+            loaded.quarantined.append(LoadFailure(loaded.file, error.line, str(error), class_name))
+    if not loaded.instances and not loaded.quarantined:
+        reason = "it declares no listener: @listener over a dataclass, and a function that takes it"
+        loaded.failure = LoadFailure(loaded.file, None, reason)
+        loaded.forget()
+
+
 def _is_base_wanting_arguments(cls: type, classes: list[type], error: BaseException) -> bool:
     """True when ``cls`` is only there for others of its file: the call itself failed, and they derive from it."""
     called = error.__traceback__
@@ -181,7 +199,7 @@ _ahead: dict[str, tuple[bytes, CodeType]] = {}
 
 def compile_library() -> None:
     """Takes the code of every shipped agent file, from the interpreter's own cache where that has it."""
-    for path in sorted((Path(__file__).parents[1] / "library").glob("*_agent.py")):
+    for path in sorted((Path(__file__).parents[1] / "library").glob("*_*.py")):
         content = path.read_bytes()  # first: should the file change now, its code counts for no content
         code = SourceFileLoader(path.stem, str(path)).get_code(path.stem)
         if code is not None:

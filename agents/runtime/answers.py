@@ -17,13 +17,24 @@ from agents.contract.agent_contract import ContractError, check_metadata
 from agents.contract.manifest import essentials
 from agents.runtime.services import ServiceReply
 from envelopes.codecs.strict_json import MAX_DEPTH, levels
+from envelopes.payloads.form import PayloadForm, check_form
+from envelopes.payloads.schemas import json_schema, tool_text
 
 T = TypeVar("T")
 
 MOST_BYTES = 4 << 20  # of a description, of texts for the prompt, of a report
 _SLUSH_BYTES = 1 << 20
 _PARTS = 20_000  # objects and lists in one value: 60 MB of empty lists hold the event loop for half a minute
+_PAYLOADS = 1_000
 _LINE = re.compile(r"[\r\n\0]")
+
+
+class EmittedPayload(msgspec.Struct, omit_defaults=True):
+    """One payload of a listener's handler: a value with its root, or text as the handler wrote it."""
+
+    root: str = ""
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    text: str | None = None
 
 
 class PerformAnswer(msgspec.Struct):
@@ -31,6 +42,7 @@ class PerformAnswer(msgspec.Struct):
 
     result: str
     data_slush: msgspec.Raw = msgspec.Raw(b"null")
+    payloads: list[EmittedPayload] = []
 
     def slush(self) -> dict[str, Any] | None:
         """The checked ``data_slush``. Raises ValueError or TypeError."""
@@ -61,6 +73,7 @@ class AgentAnswer(msgspec.Struct):
     idempotent: bool = False
     one_worker: bool = False
     manifest: msgspec.Raw = msgspec.Raw(b"{}")
+    listener: PayloadForm | None = None
 
 
 class FileAnswer(msgspec.Struct):
@@ -111,10 +124,14 @@ class ServiceAnswer(msgspec.Struct):
     body: str
 
 
-def read_performed(answer: bytes) -> tuple[str, dict[str, Any] | None]:
-    """The text of a ``perform``, and its slush."""
+def read_performed(answer: bytes) -> tuple[str, dict[str, Any] | None, list[EmittedPayload]]:
+    """The text of a ``perform``, its slush, and the payloads of a listener."""
     found = _performed(answer)
-    return found.result, found.slush()
+    if len(found.payloads) > _PAYLOADS:
+        raise ValueError(f"{len(found.payloads)} payloads")
+    for one in found.payloads:
+        _plain_value(bytes(one.data), MOST_BYTES)
+    return found.result, found.slush(), found.payloads
 
 
 def read_contexts(answer: bytes) -> dict[str, str | None]:
@@ -225,14 +242,20 @@ def _agent(found: AgentAnswer) -> dict[str, Any]:
     if not found.name.strip():
         raise ValueError("an agent without a name")
     manifest = _plain_value(bytes(found.manifest), MOST_BYTES)
+    if found.listener is not None:
+        check_form(found.listener)
+        if found.listener.name != found.name:
+            raise ValueError("a listener of two names")
+        checked = json_schema(found.listener)
     return {
         "name": found.name,
         "tool_name": found.tool_name,
-        "description": found.description,
+        "description": found.description if found.listener is None else tool_text(found.listener),
         "parameters": checked,
         "class_name": found.class_name,
         "has_system_context": found.has_system_context,
         "idempotent": found.idempotent,
         "one_worker": found.one_worker,
         "manifest": essentials(manifest),
+        "listener": found.listener,
     }

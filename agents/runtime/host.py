@@ -119,7 +119,7 @@ class WorkerHost:
         ``describe_apart {files}`` → ``{files: [one of these as JSON text, "" where there is none]}``: each file is
         run in a process of its own, and none in this one;
         ``perform {file, name, class_name?, arguments, user_guid, upstream_slush, follow?}`` →
-        ``{result, data_slush}``; with ``follow`` what it yields is told by callbacks ``piece {text}``;
+        ``{result, data_slush}``, of a listener ``{result, payloads}``; with ``follow`` what it yields is told by callbacks ``piece {text}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
         ``service {file, method, path, body}`` (its ``file`` is ``{path, sha256}``) → ``{status, headers, body (base64)}``;
         ``test {file}`` → ``{passed, tests: [{test, passed, message, required}]}``.
@@ -177,7 +177,9 @@ class WorkerHost:
         }
 
     def _perform(self, body: dict[str, Any]) -> dict[str, Any]:
-        instance, _ = self._agent(body)
+        instance, description = self._agent(body)
+        if description.listener is not None:  # it sees its payload, and nothing of caller, context or thread
+            return self._answer(instance, body.get("arguments") or {})
         remember_for(None)  # as for a new instance: an earlier caller's memory is not this one's
         try:
             done = contextvars.copy_context().run(
@@ -193,6 +195,13 @@ class WorkerHost:
             self._state.put_back()
         remember_for(None)
         return {"result": done.result, "data_slush": _sendable(done.data_slush)}
+
+    def _answer(self, instance: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = contextvars.copy_context().run(instance.answer, arguments)
+        finally:
+            self._state.put_back()
+        return answer
 
     def _system_context(self, body: dict[str, Any]) -> dict[str, Any]:
         remember_for(body.get("user_guid"))

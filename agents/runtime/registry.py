@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from agents.contract.agent import Agent, Change, FileState, Folder, Key
+from agents.contract.agent import Agent, Change, Failure, FileState, Folder, Key
 from agents.contract.agent_contract import distinct, safe_tool_name
 from agents.contract.description import AgentDescriber, AgentStorage, DescribingPools, Installer
 from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
@@ -129,12 +129,20 @@ class AgentRegistry:
         return found
 
     def _settle(self) -> None:
-        """Decides who serves which name: of two that claim one, the later in load order."""
+        """Decides who serves which name: of two agents that claim one, the later in load order.
+
+        A listener never takes the place of another agent or listener of its origin: it is quarantined.
+        """
         winners: dict[str, Agent] = {}
         for state in self._states.values():
+            state.failures = [one for one in state.failures if not one.clash]
             for agent in state.agents:
-                agent.shadowed_by = ""
+                agent.shadowed_by, agent.clashes = "", False
                 earlier = winners.get(agent.name)
+                if (first := _clash(agent, earlier, winners)) is not None:
+                    agent.clashes = True
+                    state.failures.append(_clash_failure(agent, first))
+                    continue
                 if earlier is not None:
                     earlier.shadowed_by = agent.file.rel
                 winners[agent.name] = agent
@@ -145,12 +153,31 @@ class AgentRegistry:
             taken.add(agent.tool_name)
 
 
+def _clash(agent: Agent, earlier: Agent | None, winners: dict[str, Agent]) -> Agent | None:
+    """The agent or listener of the same origin that has the name of a listener already."""
+    if agent.listener is None:
+        return None
+    name = safe_tool_name(agent.name).casefold()
+    found = earlier or next(
+        (one for one in winners.values() if safe_tool_name(one.name).casefold() == name), None
+    )
+    return found if found is not None and found.origin == agent.origin else None
+
+
+def _clash_failure(agent: Agent, taken: Agent) -> Failure:
+    assert agent.listener is not None
+    reason = (
+        f"{agent.name} is the name of {taken.class_name or taken.name} in {taken.file.rel}, which serves it"
+    )
+    return Failure(reason, agent.listener.line, agent.class_name, clash=True)
+
+
 def _serves_nothing(state: FileState) -> bool:
-    return bool(state.failures) and not state.agents
+    return bool(state.failures) and not state.able
 
 
 def _changes(state: FileState) -> list[Change]:
-    names = tuple(agent.name for agent in state.agents)
+    names = tuple(agent.name for agent in state.able)
     kind: Literal["waits", "failed"] = "waits" if state.waits else "failed"
     failed = [Change(kind, state.file.rel, names, failure, state.good_since) for failure in state.failures]
     return failed or [Change("ready", state.file.rel, names)]

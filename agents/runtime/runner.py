@@ -8,7 +8,7 @@ import hashlib
 import itertools
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -19,7 +19,7 @@ import msgspec
 from agents.contract.agent import Agent
 from agents.contract.may_run import SHIPPED
 from agents.errors import AgentError, CallbackDeniedError, CallTimeoutError, WorkerDiedError
-from agents.runtime.answers import read_contexts, read_performed
+from agents.runtime.answers import EmittedPayload, read_contexts, read_performed
 from agents.runtime.result_text import MOST_FOLLOWED, OnPiece
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError
@@ -37,6 +37,7 @@ class AgentResult(msgspec.Struct, frozen=True):
 
     ``raised`` is the text of the exception that the agent raised, alone, as published servers give it on.
     ``interrupted``: its worker ended in the middle, so that the call may have been done, or not.
+    ``payloads`` are those of a listener, of which ``result`` is the text.
     """
 
     ok: bool
@@ -45,6 +46,7 @@ class AgentResult(msgspec.Struct, frozen=True):
     seconds: float
     raised: str | None = None
     interrupted: bool = False
+    payloads: Sequence[EmittedPayload] = ()
 
     def told(self, most: int) -> str:
         """The result, or the message of a failed call, as ``agent_logs`` and the model get it: shortened to ``most``."""
@@ -246,7 +248,7 @@ class AgentRunner:
         limit = self._limits.call_seconds
         principal = _principal(agent, caller, user_guid)
         try:
-            result, found = await self._pools.of(agent, principal).request(
+            result, found, payloads = await self._pools.of(agent, principal).request(
                 "perform",
                 {
                     "file": agent.reference,
@@ -273,7 +275,7 @@ class AgentRunner:
             return AgentResult(False, str(error), None, time.monotonic() - started, interrupted=True)
         except AgentError as error:
             return AgentResult(False, str(error), None, time.monotonic() - started)
-        return AgentResult(True, result, found, time.monotonic() - started)
+        return AgentResult(True, result, found, time.monotonic() - started, payloads=payloads)
 
     async def system_contexts(self, agents: Iterable[Agent], user_guid: str, caller: Hashable) -> list[str]:
         """Texts that agents add to the system text, in the registry's order; a failing one adds nothing."""

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from agents.contract.file_discovery import AGENT_SUFFIXES
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_walk import LinkFreeFolder
 from envelopes.codecs.strict_json import strict_object
@@ -97,7 +98,7 @@ class Place(msgspec.Struct, frozen=True):
         """The agent files that lie in it. They are data: nothing runs before a member takes it over."""
         with LinkFreeFolder(self.folder) as tree:
             return sorted(
-                path for path in tree.files() if path.startswith("agents/") and path.endswith("_agent.py")
+                path for path in tree.files() if path.startswith("agents/") and path.endswith(AGENT_SUFFIXES)
             )
 
     def with_member(self, member: PlaceMember) -> Place:

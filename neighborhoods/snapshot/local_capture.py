@@ -13,6 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from agents.contract.file_discovery import AGENT_SUFFIXES
 from agents.storage.safe_walk import LinkFreeFolder, has_other_names
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.egg_writer import SnapshotWriter
@@ -134,7 +135,9 @@ class _Capture:
             "brainstem_url": machine.url,
             "brainstem_dir": str(machine.host.root),
             "brainstem_version": machine.version,
-            "loaded_agents": [name.removeprefix("agents/") for name in agents if name.endswith("_agent.py")],
+            "loaded_agents": [
+                name.removeprefix("agents/") for name in agents if name.endswith(AGENT_SUFFIXES)
+            ],
             "model": machine.model,
             "agent_files_captured": [name.removeprefix("agents/") for name in agents],
             "core_files_captured": core,
@@ -368,7 +371,7 @@ def _contents(names: list[str]) -> dict[str, Any]:
     agents = [
         name.removeprefix("agents/")
         for name in names
-        if name.startswith("agents/") and name.endswith("_agent.py")
+        if name.startswith("agents/") and name.endswith(AGENT_SUFFIXES)
     ]
     memory = [name.removeprefix(_MEMORY) for name in names if name.startswith(_MEMORY)]
     return {

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from agents.contract.file_discovery import AGENT_SUFFIXES
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.contents import LocalUnit, PeerBlock, PeerTwin, SnapshotContents
 from neighborhoods.snapshot.member_failures import as_failure
@@ -395,7 +396,7 @@ def _agent_name(part: Part) -> str:
 
 def _is_agent(name: str) -> bool:
     """True for what a brainstem loads by its own name; a module beside it would be imported by others' agents."""
-    return "/" not in name and name.endswith("_agent.py")
+    return "/" not in name and name.endswith(AGENT_SUFFIXES)
 
 
 def _simulated(block: PeerBlock, options: RestoreOptions, home: Path) -> PeerPlan:

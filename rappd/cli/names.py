@@ -76,11 +76,12 @@ def agent_names() -> Iterable[tuple[str, str]]:
     try:
         files = ControlClient(home, timeout=_SECONDS).do("agents.list")["files"]
     except NotRunningError:
+        from agents.contract.file_discovery import AGENT_SUFFIXES
         from agents.storage.safe_fs import SafeTree
         from rappd.settings.load import Settings, host_workspace
 
         folder = host_workspace(home, Settings.load(home)).agents
-        found = SafeTree(folder).files((), lambda path: path.endswith("_agent.py"), lambda _: True)
+        found = SafeTree(folder).files((), lambda path: path.endswith(AGENT_SUFFIXES), lambda _: True)
         return [(path, "") for path, _ in found]
     return [(card["name"], "") for file in files for card in file["cards"] if card["name"]]
 

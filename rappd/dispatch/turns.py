@@ -50,6 +50,8 @@ class RequestContext(msgspec.Struct):
     usage: Usage | None = None
     records: list[Record | ThreadInfo] = []
     path: tuple[str, ...] = ()
+    emitted: list[str] = []
+    """Listeners that payloads of handlers called within the turn, all of its threads together."""
 
     def used(self, completion: Completion) -> None:
         """Counts a model call that an agent made."""

@@ -20,7 +20,7 @@ def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
         common = {
             "file": state.file.rel,
             "origin": state.origin,
-            "quarantined": bool(failure) and not state.agents,
+            "quarantined": bool(failure) and not state.able,
             "reason": failure.reason if failure else "",
             "cartridge": bool(
                 failure and failure.reason.startswith(NO_AGENT) and not state.agents and not state.held
@@ -28,10 +28,10 @@ def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
             "line": failure.line if failure else None,
             "held": state.held,
             "waits": state.waits,
-            "good_since": state.good_since if failure and state.agents else None,
+            "good_since": state.good_since if failure and state.able else None,
         }
-        rows.extend({**_described(agent), **common} for agent in state.agents)
-        if not state.agents:
+        rows.extend({**_described(agent), **common} for agent in state.able)
+        if not state.able:
             rows.append(
                 {
                     "name": "",

@@ -11,6 +11,7 @@ from itertools import count
 from typing import Any
 
 from msgspec import to_builtins
+from msgspec.structs import replace as replace_struct
 
 from agents.brainstem.turn import Answer, Ask, round_of
 from agents.contract.agent import Agent
@@ -21,7 +22,9 @@ from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, ROUND, SLUSH, Envelope, agent_id, new_id
+from envelopes.errors import ReportableError
 from envelopes.events import Notice, Piece, Round
+from envelopes.payloads.form import check
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import OWNER, PROGRAM, Caller
@@ -30,9 +33,11 @@ from rappd.errors import (
     AgentFailedError,
     AgentInterruptedError,
     RefusedError,
+    TooManyCallsError,
     UnansweredError,
     UsageProblemError,
 )
+from rappd.tenants.emissions import Emissions
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.tenant_endpoints import LOOKS
 from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler
@@ -50,6 +55,9 @@ class TenantRequestHandler:
         self._callbacks = callbacks
         self._dispatcher = dispatcher
         self._endpoints = dispatcher.endpoints
+        self._emissions = Emissions(
+            tenant.name, dispatcher.endpoints, dispatcher, partial(self.call, nested=True)
+        )
 
     async def perform(self, context: RequestContext) -> dict[str, Any]:
         """The DONE's data. Raises ``ReportableError``."""
@@ -193,11 +201,16 @@ class TenantRequestHandler:
         arguments: dict[str, Any],
         slush: dict[str, Any] | None,
         on_piece: OnPiece | None = None,
+        *,
+        nested: bool = False,
     ) -> AgentResult:
-        """Calls an agent within a turn; the call and its result are recorded."""
+        """Calls an agent within a turn; the call and its result are recorded.
+
+        ``nested``: a payload of another one's handler is the call, and ``TooManyCallsError`` goes through.
+        """
         request = self._dispatcher.record_call(
             context,
-            sender=self._tenant.id,
+            sender=context.envelope.recipient if nested else self._tenant.id,
             recipient=agent_id(agent.tool_name, self._tenant.node),
             data={"agent": agent.name, "args": arguments},
         )
@@ -206,6 +219,12 @@ class TenantRequestHandler:
         except asyncio.CancelledError:
             self._dispatcher.record_cancelled(context, request)
             raise
+        except ReportableError as problem:  # refused before, or after, its handler ran
+            told = {"code": problem.status, "msg": problem.with_advice(), "reason": problem.code}
+            self._dispatcher.record_result(context, request, ERROR, {**told, "agent": agent.name})
+            if nested and isinstance(problem, TooManyCallsError):
+                raise
+            return AgentResult(False, problem.with_advice(), None, 0.0)
         if ran.ok:
             most = self._tenant.brainstem.modes.result_characters
             told = {"agent": agent.name, "seconds": round(ran.seconds, 4), **await ran.recorded(most)}
@@ -233,8 +252,10 @@ class TenantRequestHandler:
             if completion.prompt_sha256:
                 self._on_round(context, request, round_of(completion, next(numbers), seconds, agent.name))
 
+        if agent.listener is not None:
+            arguments = check(agent.listener, arguments)
         rights = CallbackRights(agent, caller.operator, LOOKS.admits(caller), used, self._reach(context))
-        return await self._tenant.runner.run(
+        ran = await self._tenant.runner.run(
             agent,
             arguments,
             user_guid=context.envelope.sender,
@@ -243,6 +264,10 @@ class TenantRequestHandler:
             on_piece=on_piece,
             on_callback=partial(self._callbacks.answer, rights),
         )
+        if not ran.payloads or agent.listener is None:
+            return ran
+        here = context if request is context.envelope else replace_struct(context, envelope=request)
+        return await self._emissions.follow(here, agent, ran)
 
     def _on_round(self, context: RequestContext, request: Envelope, told: Round) -> None:
         """Records a round of a model on behalf of ``request``, and tells this machine's own who follows the turn."""

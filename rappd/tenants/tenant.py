@@ -33,6 +33,7 @@ from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.notices.notices import Notices
+from rappd.organism.schemas import ListenerSchemas
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
 from rappd.tenants.model_choices import ModelChoices
@@ -154,6 +155,8 @@ class Tenant:
             thinking=services.providers,
             modes=self.settings,
         )
+        schemas = private_root / "schemas"
+        self.schemas = ListenerSchemas(schemas if name == HOST else schemas / name)
         self.ready = asyncio.Event()
         self.notices = services.notices
         context = TenantContext(
@@ -197,6 +200,8 @@ class Tenant:
         self._looked = time.monotonic()
         self._glanced = 0.0
         changes = await self.registry.refresh()
+        if changes and (listeners := [one.listener for one in self.registry.serving() if one.listener]):
+            await in_file_pool(self.schemas.keep, listeners)
         self.publish()
         return changes
 

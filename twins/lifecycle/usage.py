@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from agents.contract.file_discovery import AGENT_SUFFIXES
 from agents.storage.safe_walk import LinkFreeFolder, pass_over
 from twins.errors import NoSuchTwinError
 
@@ -49,6 +50,6 @@ def measure(root: Path) -> DiskUsage:
                 continue
             size += about.st_size
             files += 1
-            if path.endswith("_agent.py") and path.startswith("agents/"):
+            if path.endswith(AGENT_SUFFIXES) and path.startswith("agents/"):
                 agents.append(path.rpartition("/")[2])
     return DiskUsage(size, files, tuple(sorted(agents)), touched)

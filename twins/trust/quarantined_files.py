@@ -12,7 +12,7 @@ from twins.workspace.listing import scan
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout, Workspace
 
-_ENDINGS = ("", ".py", "_agent.py", "_service.py", "_organ.py", "_agent.lispy")
+_ENDINGS = ("", ".py", "_agent.py", "_listener.py", "_service.py", "_organ.py", "_agent.lispy")
 
 
 class QuarantinedFile(NamedTuple):

@@ -211,7 +211,7 @@ class AgentFiles:
 
 
 def proper_name(filename: str) -> str:
-    """A file name as agents have it: the last part, ending in ``_agent.py``, ``.lispy`` or ``.lispy.json``."""
+    """A file name as agents have it: the last part, ending in ``_agent.py``, ``_listener.py``, ``.lispy`` or ``.lispy.json``."""
     name = filename.replace("\\", "/").rsplit("/", 1)[-1].strip()
     for ending in (LISPY, CARTRIDGE):
         if name.endswith(ending):
@@ -219,7 +219,7 @@ def proper_name(filename: str) -> str:
     if not name.endswith(".py"):
         raise BadFileError(f'"{name[:80]}" is not an agent file.', do="Drop a file like weather_agent.py.")
     stem = re.sub(r"[^A-Za-z0-9_]", "_", name[:-3]).strip("_") or "new"
-    return (stem if stem.endswith("_agent") else f"{stem}_agent") + ".py"
+    return (stem if stem.endswith(("_agent", "_listener")) else f"{stem}_agent") + ".py"
 
 
 def check_syntax(name: str, content: bytes) -> None:

@@ -108,7 +108,7 @@ def file_in(folder: Path, name: str) -> str | None:
     """
     listed = SafeTree(folder).files((), lambda found: found.endswith(".py"), lambda _: True)
     there = {path for path, _ in listed}
-    return next((file for file in (name, f"{name}_agent.py") if file in there), None)
+    return next((file for file in (name, f"{name}_agent.py", f"{name}_listener.py") if file in there), None)
 
 
 def agent_of(rows: list[dict[str, Any]], name: str) -> str:
@@ -129,7 +129,7 @@ def no_agent(rows: list[dict[str, Any]], name: str) -> NotFoundError:
 
 def _named(rows: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
     wanted = name.casefold()
-    by_file = [row for row in rows if row["file"] in (name, f"{name}_agent.py")]
+    by_file = [row for row in rows if row["file"] in (name, f"{name}_agent.py", f"{name}_listener.py")]
     return by_file or [
         row for row in rows if wanted in (row["name"].casefold(), Path(row["file"]).name.casefold())
     ]

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 import orjson
 
+from agents.contract.file_discovery import AGENT_SUFFIXES
 from agents.storage.safe_fs import SafeTree
 from agents.storage.safe_walk import LinkFreeFolder, pass_over
 from rappd.errors import RappdError, UsageProblemError
@@ -100,7 +101,7 @@ def _agent_files(root: Path) -> list[Path]:
                 raise SourceUnreachableError(
                     f"{root} holds more than {MAX_LOOKED_AT} files.", do="Give the agents' own folder."
                 )
-            if path.endswith("_agent.py") and stat.S_ISREG(status.st_mode) and not _is_hidden(path):
+            if path.endswith(AGENT_SUFFIXES) and stat.S_ISREG(status.st_mode) and not _is_hidden(path):
                 found.append(root / path)
     return found
 

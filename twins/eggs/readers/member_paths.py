@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import NamedTuple
 
+from agents.contract.file_discovery import AGENT_SUFFIXES
 from twins.eggs.parsed_egg import Role
 from twins.fs.untrusted_names import folded
 
@@ -94,7 +95,7 @@ def in_host(name: str) -> Place | None:
     first, slash, below = name.partition("/")
     if not slash or _is_barred(name):
         return None
-    if first == "agents" and below.endswith("_agent.py"):
+    if first == "agents" and below.endswith(AGENT_SUFFIXES):
         return Role.AGENT, name
     if first in ("services", "organs") and below.endswith(("_service.py", "_organ.py")):
         return Role.SERVICE, f"services/{below}"

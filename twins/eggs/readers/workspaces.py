@@ -5,6 +5,7 @@ All have the same files at the root, some below ``repo/``; what the family adds 
 
 from __future__ import annotations
 
+from agents.contract.file_discovery import AGENT_SUFFIXES
 from twins.eggs.parsed_egg import ARCHIVED, Destination, Family, ParsedEgg, Role
 from twins.eggs.readers.destinations import owner_of, somebody
 from twins.eggs.readers.detected_egg import DetectedEgg
@@ -64,6 +65,6 @@ def agent(found: DetectedEgg) -> ParsedEgg:
 
 def _place(name: str) -> Place | None:
     last = name.rpartition("/")[2]
-    if not name.startswith("data/") and last.endswith("_agent.py") and last != "basic_agent.py":
+    if not name.startswith("data/") and last.endswith(AGENT_SUFFIXES) and last != "basic_agent.py":
         return Role.AGENT, f"agents/{last}"
     return in_host(name)

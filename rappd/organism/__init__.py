@@ -1,0 +1,1 @@
+"""The organism: listeners of this machine, and the schemas that are written from their payloads."""

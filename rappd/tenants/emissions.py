@@ -1,0 +1,215 @@
+"""Payloads that a listener's handler emits: each that a listener here serves is a call of that one, all others are the answer.
+
+The handler knows nothing of that: not who asks, not who is asked, not the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+import orjson
+from msgspec.structs import replace
+
+from agents.contract.agent import Agent
+from agents.runtime.answers import EmittedPayload
+from agents.runtime.runner import AgentResult
+from envelopes.payloads.form import MistypedPayloadError, PayloadForm, check
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.endpoints import Endpoints
+from rappd.dispatch.turns import RequestContext
+from rappd.errors import TooManyCallsError
+
+MOST_PAYLOADS = 64
+"""Calls that come from payloads within one turn, and payloads of one answer."""
+
+Call = Callable[[Agent, RequestContext, dict[str, Any], dict[str, Any] | None], Awaitable[AgentResult]]
+
+
+class _Part(msgspec.Struct):
+    """A payload on its way: its value where a listener here serves it, and how it reads in an answer."""
+
+    text: str
+    root: str = ""
+    data: Any = None
+    serves: Agent | None = None
+
+
+class Emissions:
+    """Follows what handlers of one tenant emit."""
+
+    def __init__(self, workspace: str, endpoints: Endpoints, dispatcher: Dispatcher, call: Call) -> None:
+        """``call`` performs a listener as a recorded call on the thread of its context."""
+        self._workspace, self._endpoints, self._dispatcher, self._call = (
+            workspace,
+            endpoints,
+            dispatcher,
+            call,
+        )
+
+    async def follow(self, context: RequestContext, agent: Agent, ran: AgentResult) -> AgentResult:
+        """The answer of ``agent``, whose handler returned ``ran``, once all it called has answered.
+
+        Raises ``TooManyCallsError``: then none of its payloads was sent.
+        """
+        if len(ran.payloads) > MOST_PAYLOADS:
+            raise TooManyCallsError(
+                f"{agent.name} answered with more than {MOST_PAYLOADS} payloads.", do="Ask for less at once."
+            )
+        parts = [part for one in ran.payloads for part in await self._parts(context, one)]
+        calls = [part for part in parts if part.serves is not None]
+        if len(parts) > MOST_PAYLOADS or len(context.emitted) + len(calls) > MOST_PAYLOADS:
+            raise TooManyCallsError(
+                f"More than {MOST_PAYLOADS} payloads would be sent in one turn.", do="Ask for less at once."
+            )
+        if not calls:
+            return _answer(ran, parts)
+        threads = self._threads(context, calls)
+        answers: list[_Part] = []
+        for part in parts:
+            if part.serves is None:
+                answers.append(part)
+            else:
+                inner = threads.pop(0)
+                answers += await self._asked(context, agent, inner, part.serves, part.data)
+        return _answer(ran, answers)
+
+    def _threads(self, context: RequestContext, calls: list[_Part]) -> list[RequestContext]:
+        """A thread for each call, before the first is made: N payloads fork N paths."""
+        names: Counter[str] = Counter()
+        found = []
+        for part in calls:
+            assert part.serves is not None
+            name, before = part.serves.name, names[part.serves.name]
+            names[name] += 1
+            found.append(self._dispatcher.fork(context, f"{name}-{before}" if before else name))
+        context.emitted.extend(names.elements())
+        return found
+
+    async def _asked(
+        self,
+        context: RequestContext,
+        emitter: Agent,
+        inner: RequestContext,
+        asked: Agent,
+        data: dict[str, Any],
+    ) -> list[_Part]:
+        """What a call came to. What of it the emitting handler takes goes back to that one."""
+        ran = await self._call(asked, inner, data, None)
+        if not ran.ok:
+            return [_Part(f"Error: {ran.result}")]
+        if not ran.payloads:
+            return [_Part(ran.result)]
+        answers: list[_Part] = []
+        for one in ran.payloads:
+            value = _value(emitter.listener, one)
+            if value is None:
+                answers.append(_Part(_shown(one), one.root, _data(one)))
+                continue
+            if len(context.emitted) >= MOST_PAYLOADS:
+                raise TooManyCallsError(
+                    f"More than {MOST_PAYLOADS} payloads would be sent in one turn.",
+                    do="Ask for less at once.",
+                )
+            context.emitted.append(emitter.name)
+            again = await self._call(emitter, context, value, None)
+            answers += [_Part(_shown(each), each.root, _data(each)) for each in again.payloads] or [
+                _Part(again.result if again.ok else f"Error: {again.result}")
+            ]
+        return answers
+
+    async def _parts(self, context: RequestContext, emitted: EmittedPayload) -> list[_Part]:
+        if emitted.text is None:
+            data = _data(emitted)
+            serves = self._served(context, emitted.root, "", data)
+            return [
+                _Part(
+                    _shown(emitted), emitted.root, data if serves is None else serves[1], serves and serves[0]
+                )
+            ]
+        if "<" not in emitted.text:
+            return [_Part(emitted.text)]
+        return await asyncio.to_thread(self._parts_of_text, context, emitted.text)
+
+    def _parts_of_text(self, context: RequestContext, text: str) -> list[_Part]:
+        from envelopes.payloads.xml import (  # only those pay for lxml whose handlers write XML
+            parts_of,
+            value_of,
+        )
+
+        found = []
+        for one in parts_of(text):
+            part = _Part(one.text, one.root)
+            listener = self._listener(context, one.root, one.namespace) if one.element is not None else None
+            if listener is not None and listener.listener is not None:
+                try:
+                    part.data, part.serves = value_of(listener.listener, one.element), listener
+                except MistypedPayloadError:
+                    part.serves = None  # it has the name alone: part of the answer
+            found.append(part)
+        return found
+
+    def _served(
+        self, context: RequestContext, root: str, namespace: str, data: Any
+    ) -> tuple[Agent, dict[str, Any]] | None:
+        """The listener that serves a payload, and its checked value; None where there is none."""
+        agent = self._listener(context, root, namespace)
+        if agent is None or agent.listener is None:
+            return None
+        try:
+            return agent, check(agent.listener, data)
+        except MistypedPayloadError:
+            return None
+
+    def _listener(self, context: RequestContext, root: str, namespace: str) -> Agent | None:
+        """The one listener of this tenant with that root that the first caller may use."""
+        found = [
+            one.agent
+            for one in self._endpoints.agents(self._workspace, context.caller)
+            if one.kind == "agent"
+            and one.agent is not None
+            and one.agent.listener is not None
+            and one.agent.listener.root == root
+            and (
+                not namespace
+                or namespace.rpartition("/v")[0] == one.agent.listener.namespace(0).rpartition("/v")[0]
+            )
+        ]
+        return found[0] if len(found) == 1 else None
+
+
+def _value(form: PayloadForm | None, payload: EmittedPayload) -> dict[str, Any] | None:
+    """The value of an answer that a listener takes; None where it does not."""
+    if form is None or payload.text is not None or payload.root != form.root:
+        return None
+    try:
+        return check(form, _data(payload))
+    except MistypedPayloadError:
+        return None
+
+
+def _data(payload: EmittedPayload) -> Any:
+    return orjson.loads(bytes(payload.data))
+
+
+def _shown(payload: EmittedPayload) -> str:
+    return payload.text if payload.text is not None else bytes(payload.data).decode()
+
+
+def _answer(ran: AgentResult, parts: list[_Part]) -> AgentResult:
+    """The result of the whole: its payloads, and their text."""
+    payloads = [
+        EmittedPayload(root=part.root, data=msgspec.Raw(orjson.dumps(part.data)))
+        if part.root and part.data is not None
+        else EmittedPayload(text=part.text)
+        for part in parts
+    ]
+    alone = len(parts) == 1
+    texts = [
+        part.text if alone or not part.root or part.text.startswith("<") else f'{{"{part.root}":{part.text}}}'
+        for part in parts
+    ]
+    return replace(ran, result="\n".join(text.strip() for text in texts) or ran.result, payloads=payloads)

@@ -1,0 +1,260 @@
+"""Listener files: payloads that are read from dataclasses, what they become, and what is refused with its place."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from lxml import etree
+
+from agents.compat import install_shims
+from agents.contract import contract_tests
+from agents.contract.loaded_file import LoadedFile
+from agents.contract.loading import load_agent_file
+from envelopes.payloads.form import MistypedPayloadError, PayloadForm, check
+from envelopes.payloads.schemas import example, json_schema, tool_text, xml_text, xsd
+from envelopes.payloads.xml import parts_of, value_of
+
+Load = Callable[..., LoadedFile]
+
+HEAD = """\
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
+from enum import Enum
+from typing import Annotated, Literal, Optional
+
+from agents.listener import listener
+"""
+EVERYTHING = (
+    HEAD
+    + '''
+class Color(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+@dataclass
+class Point:
+    x: float
+    tags: set[str] = field(default_factory=set)
+
+@dataclass
+class Line:
+    points: list[Point]
+
+@listener(category="drawing", name="draw.all")
+@dataclass
+class Draw:
+    """Draws what it is given."""
+
+    title: str
+    """What stands above."""
+    amount: Decimal
+    at: datetime
+    solid: bool
+    how: Literal["thin", "thick"]
+    count: Annotated[int, "How often."] = 1
+    color: Color = Color.RED
+    note: Optional[str] = None
+    lines: list[Line] = field(default_factory=list)
+    grid: list[list[int]] = field(default_factory=list)
+    pair: tuple[int, str] = (1, "a")
+    names: dict[int, str] = field(default_factory=dict)
+    either: int | str | None = None
+    shape: Point | Line | None = None
+
+async def draw(payload: Draw) -> str:
+    assert type(payload.amount) is Decimal and type(payload.at) is datetime
+    assert payload.color is Color.RED and type(payload.pair) is tuple
+    return repr(payload)
+'''
+)
+
+
+@pytest.fixture
+def load(tmp_path: Path) -> Load:
+    install_shims(workspace=None, agents_dir=tmp_path, data_dir=tmp_path)
+
+    def load_(source: str, name: str = "shape_listener.py") -> LoadedFile:
+        return load_agent_file(tmp_path / name, source=textwrap.dedent(source).encode(), folder=tmp_path)
+
+    return load_
+
+
+def form_of(loaded: LoadedFile) -> PayloadForm:
+    assert loaded.failure is None and not loaded.quarantined, (loaded.failure, loaded.quarantined)
+    return msgspec.convert(loaded.descriptions[0].listener, PayloadForm)
+
+
+def test_every_type_goes_to_schema_json_and_xml_and_back(load: Load) -> None:
+    loaded = load(EVERYTHING)
+    form = form_of(loaded)
+    assert (form.name, form.root, form.description) == ("draw.all", "draw", "Draws what it is given.")
+    assert loaded.descriptions[0].tool_name == "draw_all"
+    assert form.namespace(2) == "https://xml-pipeline.org/ns/drawing/draw.all/v2"
+    value = check(form, example(form))
+    assert "x=1.5" in loaded.instances[0].answer(value)["result"]
+    written = xml_text(form, value, 1)
+    schema = etree.XMLSchema(etree.fromstring(xsd(form, 1).encode()))
+    schema.assertValid(etree.fromstring(written))
+    (part,) = parts_of(written)
+    assert (part.namespace, part.root) == (form.namespace(1), "draw")
+    assert value_of(form, part.element) == value
+    minimal = check(form, {key: value[key] for key in ("title", "amount", "at", "solid", "how")})
+    schema.assertValid(etree.fromstring(xml_text(form, minimal, 1)))
+    assert value_of(form, parts_of(xml_text(form, minimal, 1))[0].element) == minimal
+    parameters = json_schema(form)
+    assert parameters["required"] == ["title", "amount", "at", "solid", "how"]
+    assert parameters["properties"]["title"]["description"] == "What stands above."
+    told = tool_text(form)
+    assert (
+        told.startswith("Draws what it is given.") and "How often. (a whole number; may be left out)" in told
+    )
+    assert "Example: {" in told
+
+
+def test_second_validator_takes_the_schema(load: Load) -> None:
+    xmlschema = pytest.importorskip("xmlschema")
+    form = form_of(load(EVERYTHING))
+    xmlschema.XMLSchema(xsd(form, 1)).validate(xml_text(form, check(form, example(form)), 1))
+
+
+@pytest.mark.parametrize(
+    ("change", "field", "wanted"),
+    [
+        ({"amount": "much"}, "draw.amount", "a decimal number"),
+        ({"count": 1.5}, "draw.count", "a whole number"),
+        ({"solid": "yes"}, "draw.solid", "true or false"),
+        ({"how": "wide"}, "draw.how", "one of thin, thick"),
+        ({"at": "tomorrow"}, "draw.at", "a date"),
+        ({"lines": [{"points": [{"x": "a"}]}]}, "draw.lines[0].points[0].x", "a number"),
+        ({"title": None}, "draw.title", "text"),
+        ({"more": 1}, "draw", "no field 'more'"),
+        ({"pair": [1]}, "draw.pair", "a list of 2"),
+        ({"shape": {"Circle": {}}}, "draw.shape", "one of Point, Line"),
+    ],
+)
+def test_mistyped_payload_names_field_and_what_was_expected(
+    load: Load, change: dict[str, Any], field: str, wanted: str
+) -> None:
+    form = form_of(load(EVERYTHING))
+    with pytest.raises(MistypedPayloadError) as found:
+        check(form, {**example(form), **change})
+    assert str(found.value).startswith(field) and wanted in str(found.value)
+
+
+def test_published_spelling_is_a_listener_too(load: Load) -> None:
+    source = '''
+        from dataclasses import dataclass
+        from xmlable import xmlify
+
+        @xmlify
+        @dataclass
+        class Greet:
+            """Greets somebody."""
+            who: str
+
+        @xmlify
+        @dataclass
+        class Greeting:
+            text: str
+
+        async def handle(payload: Greet) -> Greeting:
+            return Greeting(f"hello {payload.who}")
+    '''
+    loaded = load(source, "greeter_listener.py")
+    assert [one.name for one in loaded.descriptions] == ["greeter"]
+    assert loaded.instances[0].answer({"who": "Ada"}) == {
+        "result": '{"text":"hello Ada"}',
+        "payloads": [{"root": "greeting", "data": {"text": "hello Ada"}}],
+    }
+
+
+P = '@listener()\n@dataclass\nclass P:\n    "Does."\n'
+WRONG = {
+    "no description": (P.replace('"Does."', "a: int") + "\ndef handle(p: P): ...\n", "no description", "class P"),
+    "no handler": (P + "    a: int\n", "no function", "class P"),
+    "two handlers": (
+        P + "    a: int\n\ndef one(p: P): ...\ndef two(p: P): ...\n", "2 functions (one, two)", "class P",
+    ),
+    "a type": (P + "    a: int\n    b: bytes\n\ndef handle(p: P): ...\n", "P.b: bytes is no type", "    b: bytes"),
+    "a name": (
+        P.replace("()", '(name="../x")') + "    a: int\n\ndef handle(p: P): ...\n", "is no name of a", "class P",
+    ),
+    "too many fields": (
+        P + "".join(f"    f{n}: int\n" for n in range(65)) + "\ndef handle(p: P): ...\n",
+        "more than 64 fields",
+        "class P",
+    ),
+    "itself": (P + '    a: "list[P]"\n\ndef handle(p: P): ...\n', "more than 8 levels", ""),
+    "two arguments": (
+        P + "    a: int\n\ndef handle(p: P, caller: str): ...\n", "wants more than the payload", "def handle",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_listener_that_cannot_be_served_is_refused_with_its_line(load: Load, case: str) -> None:
+    source, reason, at = WRONG[case]
+    loaded = load(HEAD + source)
+    (found,) = loaded.quarantined
+    assert reason in found.reason
+    assert (found.class_name, loaded.instances) == ("P", [])
+    if at:
+        assert found.line is not None
+        assert (HEAD + source).splitlines()[found.line - 1].startswith(at)
+
+
+def test_listener_works_without_rappd(tmp_path: Path) -> None:
+    own = tmp_path / "agents"
+    own.mkdir()
+    here = Path(__file__).parents[2] / "agents"
+    for name in ("listener.py", "library/calculator_listener.py"):
+        (own / Path(name).name).write_bytes((here / name).read_bytes())
+    code = (
+        "from agents.calculator_listener import Calculate, calculate; from decimal import Decimal as D;"
+        "print(calculate(Calculate(D('0.1'), 'add', D('0.2'))).value)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "0.3\n"
+
+
+def test_contract_tests_try_the_example(tmp_path: Path) -> None:
+    install_shims(workspace=None, agents_dir=tmp_path, data_dir=tmp_path)
+    library = Path(contract_tests.__file__).parents[1] / "library"
+    found = contract_tests.run(library / "calculator_listener.py", library)
+    assert found["passed"], found
+    assert {"declares_listener", "answers_its_example"} <= {one["test"] for one in found["tests"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "elements", "loose"),
+    [
+        ("<a>x</a> and <b/>", ["a", "b"], [" and "]),
+        ("plain 1 < 2", [], ["plain 1 < 2"]),
+        ("<a>1 & 2</a>", ["a"], []),
+        ("<a>1 < 2</a>", ["a"], []),
+        ("<a>x</b>y</a>", ["a"], ["y"]),
+        ("<a>cut", ["a"], []),
+        ("<a>\0</a>", [], ["<a>\0</a>"]),
+        ("<a>]]></a>", ["a"], []),
+        ("<!DOCTYPE a [<!ENTITY e 'x'>]><a>&e;</a>", [], ["<!DOCTYPE a [<!ENTITY e 'x'>]><a>&e;</a>"]),
+        ("<?php x ?><a/>", [], ["<?php x ?><a/>"]),
+        ("<a>" * 200, [], ["<a>" * 200]),
+        ("<think>hm</think>\n<a>&nbsp;</a>", ["think", "a"], []),
+    ],
+)
+def test_elements_of_a_text_lose_no_character(text: str, elements: list[str], loose: list[str]) -> None:
+    found = parts_of(text)
+    assert [one.root for one in found if one.element is not None] == elements
+    assert [one.text for one in found if one.element is None] == loose
+    if "1 &" in text:
+        assert found[0].element.text == "1 & 2"

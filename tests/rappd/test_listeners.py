@@ -1,0 +1,186 @@
+"""Listeners in a daemon: dropped, described, offered, called by each way, and their payloads sent on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixtures.loopback_server import FakeModel, calls
+from fixtures.machines import Machine, acquaint
+from fixtures.running_daemon import RunningDaemon
+
+HEAD = """\
+from dataclasses import dataclass, field
+from agents.listener import listener
+"""
+DOUBLE = (
+    HEAD
+    + '''
+@listener(category="sums")
+@dataclass
+class Double:
+    """Doubles a number."""
+    number: int
+    """The number."""
+
+@dataclass
+class Doubled:
+    number: int
+
+def double(payload: Double) -> Doubled:
+    return Doubled(payload.number * 2)
+'''
+)
+RESEARCH = (
+    HEAD
+    + '''
+@listener(category="research")
+@dataclass
+class Research:
+    """Has numbers doubled."""
+    numbers: list[int] = field(default_factory=list)
+    how: str = "typed"
+
+@dataclass
+class Double:
+    number: int
+
+def research(payload: Research):
+    if payload.how == "text":
+        return "I think. <double><number>" + str(payload.numbers[0]) + "</number></double> 1 & 2"
+    if payload.how == "bytes":
+        return b"<double><number>4</number>"
+    if payload.how == "plain":
+        return "nothing to send"
+    return [Double(number) for number in payload.numbers]
+'''
+)
+
+
+@pytest.fixture
+def desk(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.drop("double_listener.py", DOUBLE)
+    daemon.drop("research_listener.py", RESEARCH)
+    return daemon.start()
+
+
+def run(daemon: RunningDaemon, name: str, **arguments: Any) -> dict[str, Any]:
+    found: dict[str, Any] = daemon.post(
+        "/agents/run", {"agent": name, "args": arguments}, control=True
+    ).json()
+    return found
+
+
+def rows(daemon: RunningDaemon) -> dict[str, dict[str, Any]]:
+    files = daemon.get("/agents", control=True).json()["files"]
+    return {row["name"] or row["file"]: row for file in files for row in file["cards"]}
+
+
+def test_dropped_listener_has_schema_example_and_tool_description(desk: RunningDaemon) -> None:
+    xsd = desk.home / "schemas" / "double" / "v1.xsd"
+    assert 'targetNamespace="https://xml-pipeline.org/ns/sums/double/v1"' in xsd.read_text()
+    assert (desk.home / "schemas" / "calculator" / "v1.xsd").is_file(), "the shipped one"
+    desk.drop("double_listener.py", DOUBLE.replace("The number.", "Which number."))
+    desk.wait_for(lambda: "Which number." in xsd.read_text(), what="the other text")
+    assert len(list(xsd.parent.iterdir())) == 1
+    desk.drop("double_listener.py", DOUBLE.replace('"""The number."""', "twice: bool = False"))
+    second = xsd.with_name("v2.xsd")
+    desk.wait_for(second.is_file, what="v2 beside v1")
+    assert "/ns/sums/double/v2" in second.read_text() and "/ns/sums/double/v1" in xsd.read_text()
+
+
+def test_listener_is_offered_to_a_model_and_called(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel
+) -> None:
+    daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="small")
+    daemon.drop("double_listener.py", DOUBLE)
+    daemon.start()
+    fake_model.will(calls(("double", {"number": 21})), {"role": "assistant", "content": "It is 42."})
+    assert daemon.chat("surprise me")["response"] == "It is 42."
+    (tool,) = [one["function"] for one in fake_model.asked[0]["tools"] if one["function"]["name"] == "double"]
+    assert tool["description"].startswith("Doubles a number.") and "Example:" in tool["description"]
+    assert tool["parameters"]["properties"]["number"] == {"type": "integer", "description": "The number."}
+    assert fake_model.results(1) == {"double": '{"number":42}'}
+    fake_model.will(calls(("double", {"number": "many"})), {"role": "assistant", "content": "No."})
+    daemon.chat("surprise me again")
+    assert "double" in fake_model.results(1) and "number" in fake_model.results(1)["double"]
+
+
+def test_payloads_of_a_handler_are_calls_of_their_own_on_threads_of_their_own(desk: RunningDaemon) -> None:
+    done = run(desk, "research", numbers=[1, 2])
+    assert done["ok"], done
+    assert done["result"] == '{"doubled":{"number":2}}\n{"doubled":{"number":4}}'
+    tree = desk.get(f"/threads/{done['thread']}/tree", control=True).json()["tree"]
+    assert [one["path"][1:] for one in tree["threads"]] == [[], ["double"], ["double-1"]]
+    (research,) = tree["steps"]
+    assert [(one["name"], one["path"][1:]) for one in research["steps"]] == [
+        ("double", ["double"]),
+        ("double", ["double-1"]),
+    ]
+    assert research["steps"][0]["from"].startswith("research_"), "the dispatcher says who asked"
+    assert desk.cli("threads", "verify").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "result"),
+    [
+        ("text", 'I think.\n{"doubled":{"number":14}}\n1 & 2'),
+        ("bytes", '{"number":8}'),
+        ("plain", "nothing to send"),
+    ],
+)
+def test_text_of_a_handler_is_repaired_and_its_elements_are_sent(
+    desk: RunningDaemon, how: str, result: str
+) -> None:
+    assert run(desk, "research", numbers=[7], how=how)["result"] == result
+
+
+def test_sixty_five_payloads_are_refused_and_none_is_sent(desk: RunningDaemon) -> None:
+    done = run(desk, "research", numbers=list(range(65)))
+    assert not done["ok"] and "more than 64 payloads" in done["result"]
+    tree = desk.get(f"/threads/{done['thread']}/tree", control=True).json()["tree"]
+    assert len(tree["threads"]) == 1
+    assert run(desk, "research", numbers=list(range(64)))["ok"]
+
+
+def test_listeners_that_call_one_another_end_at_level_sixteen(desk: RunningDaemon) -> None:
+    echo = HEAD + (
+        '\n@listener(category="loops")\n@dataclass\nclass Again:\n    "Asks itself."\n    text: str\n\n'
+        "def again(payload: Again) -> Again:\n    return payload\n"
+    )
+    desk.drop("again_listener.py", echo)
+    desk.wait_for(lambda: "again" in rows(desk), what="the listener")
+    done = run(desk, "again", text="x")
+    assert not done["ok"] and "More than 16 calls" in done["result"]
+
+
+def test_payload_that_is_mistyped_is_refused_with_its_field(desk: RunningDaemon) -> None:
+    done = run(desk, "double", number="many")
+    assert not done["ok"] and "double.number is mistyped: expected a whole number." in done["result"]
+
+
+def test_name_that_is_taken_quarantines_the_later_one_with_its_line(desk: RunningDaemon) -> None:
+    desk.drop("other_listener.py", DOUBLE.replace('category="sums"', 'category="else", name="double"'))
+    row = desk.wait_for(lambda: rows(desk).get("other_listener.py"), what="the second one")
+    assert row["quarantined"] and "double is the name of Double in double_listener.py" in row["reason"]
+    assert row["line"] == 6
+    assert run(desk, "double", number=3)["result"] == '{"number":6}', "the first keeps serving"
+    (desk.agents / "double_listener.py").unlink()
+    desk.wait_for(lambda: not rows(desk).get("other_listener.py", {}).get("quarantined"), what="its turn")
+
+
+def test_listener_of_another_machine_is_called_by_its_capability(tmp_path: Path) -> None:
+    desk, pi = (Machine(tmp_path / name, name, LLM_FAKE="1") for name in ("desk", "pi"))
+    pi.drop("double_listener.py", DOUBLE)
+    pi.start()
+    desk.start()
+    acquaint(desk, pi)
+    order = {"peer": "pi", "agent": "double", "args": {"number": 5}}
+    answer = desk.owner("POST", "/call", order)
+    assert json.loads(answer["call"]["result"]) == {"number": 10}, answer
+    for machine in (desk, pi):
+        machine.stop()
