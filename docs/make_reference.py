@@ -63,6 +63,7 @@ DO = {
     "bad_anchor": "Update rappd on the other machine, or look why its event log was signed by another key.",
     "bad_address": "Write it as HOST or HOST:PORT.",
     "bad_body": "Send what [the route](routes.md) takes.",
+    "bad_form": "Say in the file what the message names.",
     "bad_capability": "Type what the message proposes.",
     "bad_cartridge": "Get the cartridge again from its maker.",
     "bad_certificate": "Update rappd there, or pair it anew.",
