@@ -28,7 +28,7 @@ _DECLARED = "__listener_declared__"
 
 
 class Declared(NamedTuple):
-    """What a decorator says of a payload; "" is what follows from its file."""
+    """A declaration of a payload; "" is what follows from its file."""
 
     name: str
     category: str
@@ -72,6 +72,6 @@ def xmlify(payload: Any = None, **more: Any) -> Any:
 
 
 def declared(payload: type) -> Declared | None:
-    """What was said of a class; None for one that is no listener's payload."""
+    """The declaration of a class; None for one that is no listener's payload."""
     found = vars(payload).get(_DECLARED)
     return found if isinstance(found, Declared) else None

@@ -58,7 +58,7 @@ class Failure(msgspec.Struct, frozen=True):
     line: int | None = None
     class_name: str = ""
     clash: bool = False
-    """It would serve, but for another one that has its name."""
+    """True where its name is taken by another one."""
 
 
 @dataclass(slots=True)

@@ -362,7 +362,7 @@ def _member(kind: Type, members: list[Any], value: Any) -> Any:
 
 
 def _emitted(found: Any) -> list[dict[str, Any]]:
-    """What a handler returned, as payloads in their order."""
+    """The payloads that a handler returned, in their order."""
     if found is None:
         return []
     if isinstance(found, str):

@@ -35,12 +35,12 @@ _EXACT = Context(prec=60)
 @listener(category="calculator", description="Adds, subtracts, multiplies or divides two decimal numbers.")
 @dataclass
 class Calculate:
-    """One sum."""
+    """A sum of two numbers."""
 
     a: Decimal
     """The first number."""
     operation: Literal["add", "subtract", "multiply", "divide"]
-    """What to do with them."""
+    """The way to work them out."""
     b: Decimal
     """The second number."""
 

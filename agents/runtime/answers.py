@@ -17,7 +17,7 @@ from agents.contract.agent_contract import ContractError, check_metadata
 from agents.contract.manifest import essentials
 from agents.runtime.services import ServiceReply
 from envelopes.codecs.strict_json import MAX_DEPTH, levels
-from envelopes.payloads.form import PayloadForm, check_form
+from envelopes.payloads.form import BadFormError, PayloadForm, check_form
 from envelopes.payloads.schemas import json_schema, tool_text
 
 T = TypeVar("T")
@@ -243,7 +243,10 @@ def _agent(found: AgentAnswer) -> dict[str, Any]:
         raise ValueError("an agent without a name")
     manifest = _plain_value(bytes(found.manifest), MOST_BYTES)
     if found.listener is not None:
-        check_form(found.listener)
+        try:
+            check_form(found.listener)
+        except BadFormError as error:
+            raise ValueError(str(error)) from error
         if found.listener.name != found.name:
             raise ValueError("a listener of two names")
         checked = json_schema(found.listener)

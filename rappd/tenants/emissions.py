@@ -97,7 +97,7 @@ class Emissions:
         asked: Agent,
         data: dict[str, Any],
     ) -> list[_Part]:
-        """What a call came to. What of it the emitting handler takes goes back to that one."""
+        """The parts of the answer to a call. What of it the emitting handler takes goes back to that one."""
         ran = await self._call(asked, inner, data, None)
         if not ran.ok:
             return [_Part(f"Error: {ran.result}")]

@@ -121,7 +121,7 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
 
 
 def _rounds(exchange: Exchange) -> list[dict[str, Any]]:
-    """What models said meanwhile; ``after``: the number of calls that were made before."""
+    """Rounds of models meanwhile; ``after``: the number of calls that were made before."""
     found: list[dict[str, Any]] = []
     calls = [exchange] if exchange.agent else exchange.calls
     for after, call in enumerate(calls):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import subprocess
 import sys
 import textwrap
@@ -17,6 +18,7 @@ from agents.compat import install_shims
 from agents.contract import contract_tests
 from agents.contract.loaded_file import LoadedFile
 from agents.contract.loading import load_agent_file
+from agents.runtime.answers import read_description
 from envelopes.payloads.form import MistypedPayloadError, PayloadForm, check
 from envelopes.payloads.schemas import example, json_schema, tool_text, xml_text, xsd
 from envelopes.payloads.xml import parts_of, value_of
@@ -258,3 +260,32 @@ def test_elements_of_a_text_lose_no_character(text: str, elements: list[str], lo
     assert [one.text for one in found if one.element is None] == loose
     if "1 &" in text:
         assert found[0].element.text == "1 & 2"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "../../x"},
+        {"root": "a><b"},
+        {"category": "a/b"},
+        {"description": "a\0"},
+        {"fields": [{"name": f"f{n}", "type": {"kind": "int"}} for n in range(65)]},
+        {"fields": [{"name": "a b", "type": {"kind": "int"}}]},
+        {"fields": [{"name": "a", "type": {"kind": "choice"}}]},
+        {"fields": [{"name": "a", "type": {"kind": "list"}}]},
+        {"fields": [{"name": "a", "type": functools.reduce(lambda it, _: {"kind": "list", "of": [it]},
+                                                         range(9), {"kind": "int"})}]},
+    ],
+)  # fmt: skip
+def test_forms_that_a_worker_may_claim_are_bounded(change: dict[str, Any]) -> None:
+    form = {"name": "x", "category": "c", "root": "x", "description": "Does.", "fields": []}
+    agent = {"name": "x", "tool_name": "x", "description": "", "parameters": {}, "class_name": "X"}
+    parameters = {"type": "object", "properties": {}}
+
+    def read(listener: dict[str, Any]) -> Any:
+        told = {**agent, "parameters": parameters, "listener": listener}
+        return read_description(msgspec.json.encode({"rel": "x_listener.py", "agents": [told]}))
+
+    assert read(form)["agents"][0]["listener"].name == "x"
+    with pytest.raises(ValueError):
+        read({**form, **change, **({"name": "x"} if "name" not in change else {})})

@@ -7,10 +7,25 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from fixtures.loopback_server import FakeModel, calls
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import RunningDaemon
+from msgspec.structs import replace
+
+from agents.contract.agent import Agent
+from agents.contract.file_discovery import AgentFile
+from agents.runtime.answers import EmittedPayload
+from agents.runtime.runner import AgentResult
+from envelopes.envelope import HELP, THREAD, Envelope, new_id
+from envelopes.payloads.form import Field, PayloadForm, Type
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.rights import Caller
+from rappd.dispatch.turns import RequestContext
+from rappd.store.store import Store
+from rappd.tenants.emissions import Emissions
+from rappd.tenants.tenant_endpoints import agent_endpoints, whole_endpoint
 
 HEAD = """\
 from dataclasses import dataclass, field
@@ -184,3 +199,32 @@ def test_listener_of_another_machine_is_called_by_its_capability(tmp_path: Path)
     assert json.loads(answer["call"]["result"]) == {"number": 10}, answer
     for machine in (desk, pi):
         machine.stop()
+
+
+async def test_caller_reaches_no_listener_through_anothers_payload(tmp_path: Path) -> None:
+    form = PayloadForm("double", "sums", "double", "Doubles.", (Field("number", Type("int")),))
+    file = AgentFile("double_listener.py", tmp_path / "double_listener.py", (0, 0, 0))
+    double, research = (
+        Agent(name, name, "", {}, file, "yours", "", "", listener=replace(form, name=name, root=name))
+        for name in ("double", "research")
+    )
+    asked: list[str] = []
+
+    async def call(agent: Agent, *_: object) -> AgentResult:
+        asked.append(agent.name)
+        return AgentResult(True, "called", None, 0.0)
+
+    store = await Store.open(tmp_path / "rappd.db")
+    dispatcher = Dispatcher(store)
+    own = agent_endpoints("brainstem", "f" * 64, (double, research), call)
+    dispatcher.endpoints.publish(whole_endpoint("brainstem", "b", "desk", call), own)  # type: ignore[arg-type]
+    emitted = EmittedPayload(root="double", data=msgspec.Raw(b'{"number":1}'))
+    ran = AgentResult(True, "", None, 0.0, payloads=[emitted])
+    help_ = Envelope(new_id(), "lab", "research_f", HELP, {}, {THREAD: new_id()})
+    emissions = Emissions("brainstem", dispatcher.endpoints, dispatcher, call)
+    for caps, called in ((("HELP.brainstem.research",), []), (("HELP.brainstem.*",), ["double"])):
+        context = RequestContext(help_, Caller("federation", caps=caps), "brainstem")
+        answered = await emissions.follow(context, research, ran)
+        assert asked == called
+        assert answered.result == ("called" if called else '{"number":1}')
+    await store.close()
