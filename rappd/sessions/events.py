@@ -11,7 +11,7 @@ from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARTICIPANT, ROUND
 from rappd.store.records import Event
 
 SESSION_START, SESSION_END, CLEAR, BRANCH = "session_start", "session_end", "clear", "branch"
-_OF_IMPORTED = ("imported", "to", "via", "error", "do")
+_OF_IMPORTED = ("imported", "to", "via", "on_behalf_of", "error", "do")
 """Fields of an event that came in a session egg; ``imported`` is its moment there, or True."""
 _LONGEST = 100_000
 """Characters of a text: even when each is escaped, one event fits into a message of 1 MiB."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ from rappd.tenants.tenant import Tenant
 from rappd.tenants.tenant_endpoints import LOOK
 
 MOST_TEXT = 100_000
+_CALLS = re.compile(r"\s*(?:@|[^\s,:][^,:\n]{0,79}[,:])")
+"""A text that may begin with a name: only then is anybody looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,20 @@ def unfit(text: str) -> str:
 
 
 log = logging.getLogger(__name__)
+
+
+def addressed(text: str, names: Iterable[str]) -> str:
+    """The one of these names that a text begins with, as in ``@Rose …``, ``Rose, …`` and ``Rose: …``; "" for none."""
+    said = text.lstrip()
+    with_sign = said.startswith("@")
+    said = said[1:] if with_sign else said
+    for name in sorted(names, key=len, reverse=True):
+        after = said[len(name) : len(name) + 1]
+        if said[: len(name)].casefold() != name.casefold():
+            continue
+        if after in (",", ":") or (with_sign and not (after.isalnum() or after in ("_", "-", "@"))):
+            return name
+    return ""
 
 
 class Sentences:
@@ -80,7 +97,7 @@ class Sentences:
             caller = replace(caller, caps=(*speaker.caps, LOOK))
         async with self._order:
             try:
-                found = await self._participants.answering(said.to, guests)
+                found = await self._participants.answering(await self._addressee(said, guests), guests)
             except ReportableError as problem:
                 asked = _envelope(self._participants.host, speaker, said)
                 await self._refuse(asked, thread, problem, recorded)
@@ -100,6 +117,13 @@ class Sentences:
             await turn.reply()
         except ConflictError as problem:  # the participant was stopped meanwhile
             await self._refuse(envelope, thread, problem, recorded)
+
+    async def _addressee(self, said: Say, guests: GuestList) -> str:
+        """The name that the text itself calls, before the one that was chosen beside it."""
+        if not _CALLS.match(said.text):
+            return said.to
+        rows = await self._participants.listing(guests)
+        return addressed(said.text, [row["name"] for row in rows]) or said.to
 
     def _needed(self, found: Tenant | tuple[str, Guest]) -> str:
         """The capability for asking a participant."""

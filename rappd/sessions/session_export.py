@@ -45,7 +45,7 @@ def session_content(
         rappid=rappid.text,
         title=f"Session on {cast.machine}, {begun.day} {begun:%B %Y}",
         description=f"A session on {cast.machine}: {len(events)} events.",
-        participants=_participants(events, cast, rappid, owner),
+        participants=_participants(events, cast, _told_cast(records), rappid, owner),
         events=events,
         transcript=[msgspec.structs.asdict(one) for one in events],
         page=replay_page(),
@@ -95,23 +95,42 @@ def _parent(records: Iterable[Event], owner: str) -> tuple[str, int | None]:
     return found
 
 
-def _participants(events: list[SessionEvent], cast: Cast, session: Rappid, owner: str) -> list[Participant]:
+def _told_cast(records: Iterable[Event]) -> dict[str, tuple[str, str]]:
+    """Role and persona by name, as workflows and eggs from which it branched told them; the latest counts."""
+    found: dict[str, tuple[str, str]] = {}
+    for one in records:
+        if one.verb == NOTE and b'"cast"' in one.body:
+            rows = orjson.loads(one.body)["data"].get("cast", [])
+            found |= {str(row["name"]): (str(row["role"]), str(row["persona"])) for row in rows}
+    return found
+
+
+def _participants(
+    events: list[SessionEvent], cast: Cast, told: dict[str, tuple[str, str]], session: Rappid, owner: str
+) -> list[Participant]:
     """The owner, who is there always, and everybody who spoke, in the order in which they did."""
     roles = {OWNER: "operator"}
-    twins = set(cast.rappids) | set(cast.names.values())
     for one in events:
-        if one.kind in ("twin_response", "tool_dispatch") and one.by in twins:
-            roles.setdefault(one.by, "twin")
+        if one.kind in ("twin_response", "tool_dispatch"):
+            role = "twin"
         elif one.kind == "demo_step" or "on_behalf_of" in one.data:
-            roles.setdefault(one.by, "coordinator")
+            role = "coordinator"
         elif one.kind == "operator_input":
-            roles.setdefault(one.by, "observer")
+            role = "observer"
+        else:
+            continue
+        before, _ = told.get(one.by, ("", ""))
+        roles.setdefault(one.by, before if before in ("coordinator", "twin") else role)
 
     def rappid_of(name: str) -> str:
         seed = hashlib.sha256(f"{session.tail} {name}".encode()).digest()
         return cast.rappids.get(name) or Rappid.mint(owner, label(name, otherwise="guest"), seed).text
 
-    return [Participant(rappid_of(name), role, name) for name, role in roles.items() if name]
+    return [
+        Participant(rappid_of(name), role, name, told.get(name, ("", ""))[1])
+        for name, role in roles.items()
+        if name
+    ]
 
 
 def _iso(microseconds: float) -> str:

@@ -16,8 +16,9 @@ from twins.eggs.session_content import SessionContent, SessionEvent
 
 _CARRIED = ("operator_input", "twin_response", "tool_dispatch", CLEAR)
 """Kinds that go on as they are. Every other event becomes a line of text: it may not start, end or run anything."""
-_FIELDS = ("to", "via", "do", "error")
+_FIELDS = ("to", "via", "on_behalf_of", "do", "error")
 _AT_ONCE = 500
+_MOST_CAST = 200
 _LONGEST = 100_000
 
 
@@ -81,7 +82,11 @@ async def branch_from_egg(
         if number % _AT_ONCE == 0:
             await sessions.record.flush()
     text = f'Branches from the session egg "{content.title}" after event {last}.'
-    parent = {"parent_rappid": content.rappid, "branch_at_event": last}
+    cast = [
+        {"name": one.name, "role": one.role, "persona": one.persona}
+        for one in content.participants[:_MOST_CAST]
+    ]
+    parent = {"parent_rappid": content.rappid, "branch_at_event": last, "cast": cast}
     sessions.record.note(thread, BRANCH, by, text, parent)
     await sessions.record.flush()
     return await sessions.open(id)

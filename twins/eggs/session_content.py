@@ -13,6 +13,7 @@ MOST_PAGE_BYTES = 2 << 20
 MOST_TRANSCRIPT_BYTES = 8 << 20
 MOST_EVENTS = 10_000
 MOST_FILE_BYTES = 16 << 20
+MOST_PERSONA = 4000
 ROLES = ("operator", "coordinator", "twin", "observer")
 
 _KIND = re.compile(r"[a-z][a-z0-9_]{0,39}")
@@ -25,11 +26,12 @@ _LARGEST = 1 << 53
 
 
 class Participant(msgspec.Struct, frozen=True):
-    """One of those who were in the session. ``role`` is one of ``ROLES``."""
+    """One of those who were in the session. ``role`` is one of ``ROLES``, ``persona`` how it was to speak, or ""."""
 
     rappid: str
     role: str
     name: str
+    persona: str = ""
 
 
 class SessionEvent(msgspec.Struct, frozen=True):
@@ -78,7 +80,9 @@ def participants_of(found: Iterable[Any]) -> list[Participant]:
     for one in found:
         if isinstance(one, dict) and (name := line(one.get("name")) or line(one.get("rappid"))):
             role = one.get("role")
-            read.append(Participant(line(one.get("rappid")), role if role in ROLES else "observer", name))
+            persona = line(one.get("persona"), MOST_PERSONA)
+            role = role if role in ROLES else "observer"
+            read.append(Participant(line(one.get("rappid")), role, name, persona))
     return read
 
 

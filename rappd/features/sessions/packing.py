@@ -64,6 +64,8 @@ class SessionPacking:
         scan_ = SecretScan()
         for one in content.events:
             scan_.look(f"event {one.event}", one.text.encode(errors="replace"))
+        for person in content.participants:
+            scan_.look(f"persona of {person.name}", person.persona.encode(errors="replace"))
         if refused := [one for one in scan_.findings if one.id not in allow]:
             problem = SecretsFoundError(refused)
             problem.do = (

@@ -133,7 +133,9 @@ class Coordinator:
             record = RunRecord(new_id(), file.name, session.id, file.sha256, starter, texts, chosen)
             run = _Run(session, workflow, record, RunState(len(workflow.steps)))
             text = f"{workflow.title} starts: {len(workflow.steps)} steps."
-            self._note(run, noting.WORKFLOW, text, begun=noting.beginning(record))
+            self._note(
+                run, noting.WORKFLOW, text, begun=noting.beginning(record), cast=noting.cast_of(workflow)
+            )
             await self._dispatcher.flush()  # it runs only once the record says so
             self._runs[session.id] = run
         finally:

@@ -66,6 +66,20 @@ def beginning(run: RunRecord) -> dict[str, Any]:
     }
 
 
+def cast_of(workflow: Workflow) -> list[dict[str, str]]:
+    """Those who speak in it, with role and persona: exports of the session list them so, without the workflow's file."""
+    driver = {"name": workflow.driver.name, "role": "coordinator", "persona": workflow.driver.persona}
+    told = [
+        {
+            "name": one.name,
+            "role": "twin",
+            "persona": ": ".join(text for text in (one.role, one.persona) if text),
+        }
+        for one in workflow.asked
+    ]
+    return [driver, *told]
+
+
 def player_of(run: RunRecord, played: Participant) -> str:
     """The name of who plays a participant; "" is the brainstem."""
     return run.plays.get(played.name, played.plays)

@@ -74,6 +74,41 @@ def test_branch_is_a_live_session_with_the_events_up_to_there(
     assert (wrong.returncode, "Its events go from 1 to" in wrong.stderr) == (4, True)
 
 
+PANEL = {
+    "name": "panel", "title": "Panel",
+    "driver": {"name": "Coordinator", "persona": "Lets each finish."},
+    "participants": [{"name": "Ann", "role": "doubts", "persona": "You are short."}, {"name": "Bob"}],
+    "steps": [{"participant": "Ann", "cue": "rain?"}, {"participant": "Bob", "cue": "after {Ann}"}],
+}  # fmt: skip
+
+
+def test_egg_lists_everybody_who_spoke_also_after_replay_and_branch(
+    desk: RunningDaemon, tmp_path: Path
+) -> None:
+    folder = desk.home / "brainstem" / "workflows"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "panel.json").write_text(json.dumps(PANEL))
+    run(desk, "sessions", "open")
+    run(desk, "sessions", "say", "hello")
+    run(desk, "workflows", "run", "panel")
+    desk.wait_for(lambda: "Panel is done." in str(run(desk, "sessions", "show")), what="the panel to be done")
+    paths = [tmp_path / f"{name}.egg" for name in ("first", "replayed", "branched")]
+    run(desk, "sessions", "export", "--format", "egg", "--output", str(paths[0]))
+    run(desk, "sessions", "branch", str(paths[0]))
+    run(desk, "sessions", "export", "--format", "egg", "--output", str(paths[1]))
+    run(desk, "sessions", "branch")
+    run(desk, "sessions", "export", "--format", "egg", "--output", str(paths[2]))
+    for path in paths:
+        found = [(one.name, one.role, one.persona) for one in read_session(path).participants]
+        assert found == [
+            ("Owner", "operator", ""),
+            ("desk", "twin", ""),
+            ("Coordinator", "coordinator", "Lets each finish."),
+            ("Ann", "twin", "doubts: You are short."),
+            ("Bob", "twin", ""),
+        ], path.name
+
+
 def test_branch_carries_over_nothing_that_ends_or_runs(desk: RunningDaemon, tmp_path: Path) -> None:
     hostile = [
         {"event": n, "kind": kind, "by": "Owner", "data": {"text": kind, "workflow": {"status": "running"}}}

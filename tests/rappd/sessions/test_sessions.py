@@ -14,6 +14,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon
 
 from envelopes.envelope import new_id
+from rappd.sessions.sentences import addressed
 from tests.rappd.tether.phone_client import PhoneClient
 
 MakePhone = Callable[..., Awaitable[PhoneClient]]
@@ -289,3 +290,40 @@ async def test_phone_named_owner_gets_another_name(desk: RunningDaemon, phone: M
     assert android.name == "Owner 2"
     renamed = await ask(desk, "POST", "/devices/Owner%202", {"name": "owner"})
     assert "Another device" in renamed["error"]
+
+
+NAMES = ["desk", "Rose", "Rosemary", "Debater A", "Ink@pi"]
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("@Rose what is it?", "Rose"),
+        ("@rosemary hello", "Rosemary"),
+        ("  @Rose", "Rose"),
+        ("Rose, what is it?", "Rose"),
+        ("rose: what is it?", "Rose"),
+        ("Debater A, go on", "Debater A"),
+        ("@Ink@pi, go on", "Ink@pi"),
+        ("Rose is red", ""),
+        ("roses, red ones", ""),
+        ("@Rose_2 hello", ""),
+        ("@Rose@pi hello", ""),
+        ("tell Rose, please", ""),
+        ("@nobody hello", ""),
+    ],
+)
+def test_text_that_calls_somebody_names_them(text: str, name: str) -> None:
+    assert addressed(text, NAMES) == name
+
+
+async def test_sentence_goes_to_the_one_that_it_calls(desk: RunningDaemon, phone: MakePhone) -> None:
+    await ask(desk, "POST", "/twins", {"name": "Rose", "text": "You are Rose."})
+    android = await phone(name="Android")
+    for text, to in (("@Rose are you there?", "desk"), ("Rose, and now?", ""), ("Rose is red", "desk")):
+        id = await android.say(text, to=to)
+        answer = await android.is_answered(id)
+        (asked,) = [
+            one for one in android.events if one["event_id"] == id and one["kind"] == "operator_input"
+        ]
+        assert answer["by"] == asked["to"] == ("desk" if text == "Rose is red" else "Rose")
