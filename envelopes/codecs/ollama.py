@@ -28,7 +28,8 @@ _ROLES = frozenset({"system", "user", "assistant", "tool"})
 class OllamaRequest(msgspec.Struct):
     """A request for an answer. ``asked`` is None for one that only has a model loaded, or put away.
 
-    ``system`` is what the client says to the model before all else. ``tools`` are the client's own.
+    ``system`` is what the client says to the model before all else. ``tools`` are the client's own. ``thinks``:
+    it takes pieces of what the model thought.
     """
 
     model: str
@@ -36,6 +37,7 @@ class OllamaRequest(msgspec.Struct):
     stream: bool
     system: str = ""
     tools: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    thinks: bool = True
 
 
 def model_of(body: Mapping[str, Any]) -> str:
@@ -48,24 +50,26 @@ def model_of(body: Mapping[str, Any]) -> str:
 
 def decode_chat(body: Mapping[str, Any]) -> OllamaRequest:
     """The body of ``/api/chat``. Raises ``MalformedError``."""
-    said = body.get("messages") or []
+    _refuse(body)
+    said = [] if body.get("messages") is None else body["messages"]
     if not isinstance(said, list):
         raise MalformedError("messages must be a list", do='Send [{"role": "user", "content": "…"}].')
     messages = [_message(one, f"messages[{index}]") for index, one in enumerate(said)]
     system = "\n\n".join(one["content"] for one in messages if one["role"] == "system")
     spoken = [one for one in messages if one["role"] != "system"]
     asked = _turn(spoken) if spoken else None
-    return OllamaRequest(model_of(body), asked, _stream(body), system, _tools(body))
+    return OllamaRequest(model_of(body), asked, _stream(body), system, _tools(body), _thinks(body))
 
 
 def decode_generate(body: Mapping[str, Any]) -> OllamaRequest:
     """The body of ``/api/generate``. Raises ``MalformedError``."""
+    _refuse(body)
     prompt, system = body.get("prompt") or "", body.get("system") or ""
     if not isinstance(prompt, str) or not isinstance(system, str):
         raise MalformedError("prompt and system must be strings", do='Send {"prompt": "…"}.')
     shown = _pictures(body.get("images"), "images")
     asked = _request(prompt, [], shown) if prompt.strip() else None
-    return OllamaRequest(model_of(body), asked, _stream(body), system)
+    return OllamaRequest(model_of(body), asked, _stream(body), system, thinks=_thinks(body))
 
 
 def piece(model: str, at: str, text: str, *, chat: bool, thought: bool = False) -> dict[str, Any]:
@@ -129,9 +133,8 @@ def tags(models: Iterable[tuple[str, str]], at: str) -> dict[str, Any]:
     }
 
 
-def show(id: str, description: str, at: str, *, vision: bool) -> dict[str, Any]:
-    """The details of one model."""
-    capabilities = ["completion", "tools", *(["vision"] if vision else [])]
+def show(id: str, description: str, at: str) -> dict[str, Any]:
+    """The details of one model. Pictures are taken where the model behind takes them, which says so else."""
     return {
         "modelfile": f"# {description}\nFROM {id}\n",
         "parameters": "",
@@ -139,7 +142,7 @@ def show(id: str, description: str, at: str, *, vision: bool) -> dict[str, Any]:
         "modified_at": at,
         "details": _details(),
         "model_info": {"general.architecture": "rapp", "general.basename": id},
-        "capabilities": capabilities,
+        "capabilities": ["completion", "tools", "vision"],
     }
 
 
@@ -163,11 +166,11 @@ def _message(found: object, where: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise MalformedError(f"{where} must be an object", do='Send {"role": "user", "content": "…"}.')
     role, content = found.get("role"), found.get("content")
-    if role not in _ROLES:
+    if not isinstance(role, str) or role not in _ROLES:
         raise MalformedError(f"{where}.role is not known", do="Send system, user, assistant or tool.")
     if content is not None and not isinstance(content, str):
         raise MalformedError(f"{where}.content must be a string", do='Send {"role": "user", "content": "…"}.')
-    message = {"role": role, "content": content or ""}
+    message: dict[str, Any] = {"role": role, "content": content or ""}
     if role == "user" and (shown := _pictures(found.get("images"), f"{where}.images")):
         message["pictures"] = shown
     return message
@@ -197,6 +200,15 @@ def _pictures(found: object, where: str) -> list[Picture]:
     if not isinstance(found, list):
         raise MalformedError(f"{where} must be a list", do="Send base64 texts.")
     return pictures.checked([{"data": one} for one in found], where)
+
+
+def _refuse(body: Mapping[str, Any]) -> None:
+    if body.get("logprobs"):
+        raise MalformedError("logprobs are not given here", do="Leave logprobs out.")
+
+
+def _thinks(body: Mapping[str, Any]) -> bool:
+    return body.get("think") is not False
 
 
 def _stream(body: Mapping[str, Any]) -> bool:

@@ -6,6 +6,7 @@ public key (32 bytes) and an Ed25519 signature (64) over ``BINDING`` and the DER
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
@@ -36,11 +37,17 @@ class TlsMaterial:
 
 
 def make_certificate(
-    identity: IdentityKey, *, now: datetime, years: int = 20, key_pem: bytes | None = None
+    identity: IdentityKey,
+    *,
+    now: datetime,
+    years: int = 20,
+    key_pem: bytes | None = None,
+    names: Sequence[str] = (),
 ) -> TlsMaterial:
     """A certificate for the TLS key in ``key_pem``, or for a fresh one. Raises ``BadKeyError``.
 
-    ``now`` without a zone is UTC. The dates are for readers: trust in a certificate is a pin.
+    ``now`` without a zone is UTC. The dates and ``names`` are for readers: trust in a certificate is a pin. (Programs
+    with a token, whose TLS is not this one, do compare the name that they dial.)
     """
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -51,7 +58,7 @@ def make_certificate(
     since = now if now.tzinfo else now.replace(tzinfo=UTC)
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, identity.fingerprint)])
     binding = identity.public + identity.sign(BINDING + _subject_public_key_info(public))
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -67,8 +74,11 @@ def make_certificate(
             x509.UnrecognizedExtension(x509.ObjectIdentifier(EXTENSION), binding),
             critical=False,
         )
-        .sign(private, hashes.SHA256())
     )
+    if names:
+        known = [x509.DNSName(one) for one in names]
+        builder = builder.add_extension(x509.SubjectAlternativeName(known), critical=False)
+    certificate = builder.sign(private, hashes.SHA256())
     return TlsMaterial(
         key_pem=private.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()

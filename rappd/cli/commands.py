@@ -4,7 +4,7 @@ GROUPS = {
     "This machine": ("start", "stop", "status", "open", "service", "config", "doctor", "logs"),
     "Talk and agents": ("chat", "models", "agents", "rapps", "cartridge", "threads", "notices"),
     "Twins and eggs": ("twins", "egg", "estate", "backup", "restore"),
-    "Other programs": ("token", "mcp", "acp", "xml"),
+    "Other programs": ("programs", "token", "mcp", "acp", "xml"),
     "Machines and phones": (
         *("peers", "call", "outbox", "neighborhood", "fleet"),
         *("pair", "devices", "sessions", "workflows"),
@@ -37,6 +37,7 @@ COMMANDS = {
     "acp": ("rappd.features.programs.stdio_cli:acp", "Let editors talk with your brainstem, by ACP."),
     "xml": ("rappd.features.programs.xml_cli:xml", "Send messages in XML to a machine."),
     "token": ("rappd.features.tokens.cli:token", "Let a program call this machine."),
+    "programs": ("rappd.features.programs.cli:programs", "Programs of others that ask this machine."),
     "egg": ("rappd.features.eggs.cli:egg", "Pack what lives here into a file; hatch such files."),
     "estate": ("rappd.features.estate.cli:estate", "What is yours, by its rappid; as one egg."),
     "neighborhood": (

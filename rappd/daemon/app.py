@@ -65,6 +65,7 @@ from rappd.sessions.workflows.library import WorkflowLibrary
 from rappd.settings.load import Settings, host_workspace
 from rappd.settings.write import write as write_setting
 from rappd.store.notice_table import NoticeTable
+from rappd.store.program_table import ProgramTable
 from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerRow, TimerTable
@@ -136,7 +137,7 @@ class Daemon:
         self.activity = ActivityFeed(self.dispatcher)
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
         self.notices = Notices(NoticeTable(store), (self.activity.noticed, self.notify_command.tell))
-        self.programs = ProgramRecord()
+        self.programs = ProgramRecord(ProgramTable(store))
         self.timers = Timers(TimerTable(store), ended=self._timer_ended)
         self.operators = OperatorSessions(home.secret(OPERATOR_KEY) if self.serves else os.urandom(32))
         self.request_signatures = RequestSignatures()
@@ -368,6 +369,7 @@ class Daemon:
             startup.recover, self.home.root, self.host.workspace, self.eggs.home_eggs, machine=self.name
         )
         await self.notices.load()
+        await self.programs.load()
         await self.federation.load_peers()
         await self.supervisor.start()
         self.providers.start()
@@ -451,6 +453,7 @@ class Daemon:
         if self.mode != "read":
             await self.anchoring.close()
         await self.notices.close()
+        await self.programs.close()
         await self.dispatcher.close()
         await self.store.close()
 

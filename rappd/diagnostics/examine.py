@@ -27,7 +27,7 @@ from rappd.diagnostics.home import (
     check_settings,
     check_store,
 )
-from rappd.diagnostics.network import check_listener, check_nearby, check_peers
+from rappd.diagnostics.network import check_clients, check_listener, check_nearby, check_peers
 from rappd.diagnostics.notices import check_notify_command
 from rappd.diagnostics.phones import check_phones
 from rappd.diagnostics.snapshots import check_schedule, check_snapshots
@@ -73,6 +73,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Programs", check_programs),
     ("Notices", check_notify_command),
     ("Listener", check_listener),
+    ("Clients", check_clients),
     ("Nearby", check_nearby),
     ("Peers", check_peers),
     ("Phones", check_phones),

@@ -41,6 +41,7 @@ class CheckContext:
         self.health: dict[str, Any] = {}
         self.status: dict[str, Any] = {}
         self.peers: dict[str, Any] = {}
+        self.programs: dict[str, Any] = {}
         self.silence = ""
         self.of_record = False
         """True where the daemon is silent because of its record, which a check of its own looks at."""
@@ -49,6 +50,7 @@ class CheckContext:
                 daemon = ControlClient(home, timeout=_ANSWER_SECONDS)
                 self.health, self.status = daemon.get("/health"), daemon.get("/operator/status")
                 self.peers = daemon.do("peers.list")
+                self.programs = daemon.do("programs.list")
             except NotRunningError:
                 self.running = False
             except (ResponseError, RappdError) as problem:

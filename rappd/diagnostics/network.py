@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator, Sequence
 
-from rappd.cli.formatting import count
+from rappd.cli.console import strip_control
+from rappd.cli.formatting import ago, count
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.diagnostics.own_addresses import keys_at, listened_addresses
 from rappd.features.peers.text import trouble_of, way_out
+from rappd.features.programs.text import shown
 
 _VPNS = ("tun", "tap", "wg", "utun", "ppp", "tailscale", "zt")
+_MOST_CLIENTS = 5
+_LATELY = 7 * 86400.0
 
 
 def check_listener(visit: CheckContext) -> Iterator[Finding]:
@@ -111,3 +116,20 @@ def check_peers(visit: CheckContext) -> Iterator[Finding]:
     if paired and not odd:
         here = sum(row["presence"] == "here" for row in paired)
         yield Finding("Peers", "good", f"{len(paired)} paired, {here} here")
+
+
+def check_clients(visit: CheckContext) -> Iterator[Finding]:
+    """Nothing, where no program connected in the last days."""
+    now = time.time()
+    lately = [one for one in visit.programs.get("programs", ()) if now - one["last"] < _LATELY]
+    for one in lately[:_MOST_CLIENTS]:
+        refused = one["error"] and one["error_at"] == one["last"]
+        last = f"{shown(one)} over {one['title']}, {ago(now - one['last'])}"
+        if not one["error"]:
+            yield Finding("Clients", "good", last)
+            continue
+        when = "" if refused else f" ({ago(now - one['error_at'])})"
+        what = f"{last}; last refused{when}: {strip_control(one['error'])}"
+        yield Finding(
+            "Clients", "note" if refused else "good", what, "rappd programs list" if refused else ""
+        )

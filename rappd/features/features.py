@@ -30,6 +30,7 @@ from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
+from rappd.features.programs.operations import ProgramOperations
 from rappd.features.rapps.operations import RappOperations
 from rappd.features.search.operations import SearchOperations
 from rappd.features.sessions.operations import SessionOperations
@@ -51,6 +52,7 @@ FEATURES: tuple[type, ...] = (
     CallOperations,
     BroadcastOperations,
     TokenOperations,
+    ProgramOperations,
     LegacyOperations,
     TwinOperations,
     BuddyOperations,
@@ -113,6 +115,7 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         daemon.calls,
         BroadcastOperations(machines, daemon.calls, daemon.places.members_of),
         TokenOperations(machines),
+        ProgramOperations(daemon.programs, machines, lambda: daemon.settings, daemon.store),
         daemon.legacy,
         daemon.twins,
         daemon.twins.buddies,

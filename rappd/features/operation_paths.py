@@ -132,6 +132,8 @@ OPERATION_PATHS = {
     "peers.offer": ("POST", "/peers/{peer}/offer"),
     "peers.revoke": ("POST", "/peers/{peer}/revoke"),
     "peers.hello": ("POST", "/peers/hello"),
+    "programs.list": ("GET", "/programs"),
+    "programs.conversations": ("GET", "/programs/conversations"),
     "rapps.list": ("GET", "/rapps"),
     "rapps.install": ("POST", "/rapps/install"),
     "rapps.uninstall": ("POST", "/rapps/uninstall"),

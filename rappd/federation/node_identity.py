@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ from neighborhoods.auth.tls import TlsFiles
 from rappd.daemon.home import Home
 from rappd.errors import StoreError
 from twins.eggs.encryption import make_encryption_key, recipient_of
+from twins.workspace.rappid import label
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +57,7 @@ def _material(home: Home, identity: IdentityKey) -> NodeIdentity:
     files = TlsFiles(home.keys / "machine.pem", home.keys / "machine-key.pem")
     der = _kept_certificate(files, identity)
     if der is None:
-        made = make_certificate(identity, now=datetime.now(UTC))
+        made = make_certificate(identity, now=datetime.now(UTC), names=dialled_names())
         write_atomically(files.key, made.key_pem)
         write_atomically(files.certificate, made.certificate_pem)
         der = made.certificate_der
@@ -64,6 +66,15 @@ def _material(home: Home, identity: IdentityKey) -> NodeIdentity:
         write_atomically(path, make_encryption_key()[0].encode())
     secret = path.read_text().strip()
     return NodeIdentity(files, der, secret, recipient_of(secret))
+
+
+def dialled_names() -> list[str]:
+    """The names by which programs elsewhere can dial this machine and find it in its certificate.
+
+    No addresses: they change, and every stranger reads them.
+    """
+    host = label(socket.gethostname().split(".")[0], otherwise="localhost")
+    return list(dict.fromkeys((host, f"{host}.local", "localhost")))
 
 
 def _kept_certificate(files: TlsFiles, identity: IdentityKey) -> bytes | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from rappd.listeners.programs import (
     spoken,
     target_of,
     targets,
+    until_stopped,
 )
 
 routes = web.RouteTableDef()
@@ -70,6 +71,21 @@ async def chat(request: web.Request, program: Program) -> web.StreamResponse:
     return await _answer(request, program, ollama.decode_chat, chat=True)
 
 
+@routes.post("/ollama/api/generate")
+@spoken(PROTOCOL, _problem)
+async def generate(request: web.Request, program: Program) -> web.StreamResponse:
+    """A turn of one sentence, without what was said before."""
+    return await _answer(request, program, ollama.decode_generate, chat=False)
+
+
+@routes.post("/ollama/api/show")
+@spoken(PROTOCOL, _problem)
+async def show(request: web.Request, program: Program) -> web.Response:
+    """The details of one model."""
+    target = await target_of(program, ollama.model_of(await json_body(request)))
+    return ok(ollama.show(target.id, target.description, _at(program.daemon.started_at)))
+
+
 async def _answer(
     request: web.Request, program: Program, decode: Callable[[dict[str, Any]], OllamaRequest], *, chat: bool
 ) -> web.StreamResponse:
@@ -87,30 +103,38 @@ async def _answer(
     response = web.StreamResponse(headers={"Content-Type": ollama.MEDIA_TYPE})
     await response.prepare(request)
     with contextlib.suppress(ConnectionError):
-        async for line in _lines(turn, found.model, chat=chat, began=began):
-            await response.write(ollama.line(line))
+        try:
+            with until_stopped(request):
+                async for line in _lines(turn, found, chat=chat, began=began):
+                    await response.write(ollama.line(line))
+        except ReportableError as problem:
+            await response.write(ollama.line(_error(problem)))
         await response.write_eof()
     return response
 
 
-async def _lines(turn: Turn, model: str, *, chat: bool, began: int) -> Any:
-    told = ""
+async def _lines(
+    turn: Turn, asked: OllamaRequest, *, chat: bool, began: int
+) -> AsyncIterator[dict[str, Any]]:
+    """The lines of an answer. Raises ``ReportableError`` for a turn that came to none."""
+    told, parted = "", False
     async for _, event in turn.events():
         said = orjson.loads(event)
-        if said["type"] == "delta":
-            told += said["text"]
-            yield ollama.piece(model, _at(), said["text"], chat=chat)
-        elif said["type"] == "thought":
-            yield ollama.piece(model, _at(), said["text"], chat=chat, thought=True)
-    try:
-        data = await reply_of(turn)
-    except ReportableError as found:
-        yield _error(found)
-        return
-    text = str(data.get("response", ""))
-    if text.startswith(told) and (rest := text[len(told) :]):
-        yield ollama.piece(model, _at(), rest, chat=chat)
-    yield ollama.last(model, _at(), chat=chat, usage=data, nanoseconds=time.monotonic_ns() - began)
+        match said["type"]:
+            case "delta":
+                text = f"\n\n{said['text']}" if parted and told else said["text"]
+                told, parted = told + text, False
+                yield ollama.piece(asked.model, _at(), text, chat=chat)
+            case "thought" if asked.thinks:
+                yield ollama.piece(asked.model, _at(), said["text"], chat=chat, thought=True)
+            case "call":
+                parted = True
+    data = await reply_of(turn)
+    whole = str(data.get("response") or "")
+    if whole.strip() not in told:
+        yield ollama.piece(asked.model, _at(), f"\n\n{whole}" if told else whole, chat=chat)
+    took = time.monotonic_ns() - began
+    yield ollama.last(asked.model, _at(), chat=chat, usage=data, nanoseconds=took)
 
 
 def _at(seconds: float | None = None) -> str:

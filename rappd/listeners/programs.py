@@ -30,13 +30,14 @@ from rappd.dispatch.rights import PROGRAM, Caller
 from rappd.dispatch.rows import thread_of
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RappdError, RefusedError
+from rappd.features.programs.record import STRANGER
 from rappd.federation.errors import ShuttingDownError, UnauthenticatedError
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import BodyTooLargeError, InvalidBodyError, body_of, check_depth
 from rappd.listeners.federation import callers
 from rappd.listeners.federation.callers import FEDERATION, SIGNED_LIMIT
 from rappd.listeners.loopback.security import from_control
-from rappd.store.conversation_table import one_query
+from rappd.store.conversation_table import PROGRAM_SESSION, one_query
 from rappd.tenants.tenant import HOST
 from twins.workspace.listing import scan
 from twins.workspace.rappid import label
@@ -45,8 +46,6 @@ log = logging.getLogger(__name__)
 
 BRAINSTEM = "brainstem"
 TWIN = "twin/"
-SESSION = "program:"
-"""Sessions of programs begin so, and then with the protocol: no session of a page or a phone does."""
 MOST_OF_A_NAME = 80
 MOST_OF_A_SESSION = 200
 MOST_AT_ONCE = 5 << 20
@@ -255,7 +254,7 @@ async def session_of(program: Program, target: Target, named: str) -> str:
     named = named.strip()
     if len(named) > MOST_OF_A_SESSION or not named.isprintable():
         named = hashlib.sha256(named.encode(errors="surrogatepass")).hexdigest()
-    prefix = f"{SESSION}{program.protocol}:"
+    prefix = f"{PROGRAM_SESSION}{program.protocol}:"
     if named.startswith(prefix):
         return named
     if named and program.owners:
@@ -372,7 +371,8 @@ def spoken(
             try:
                 program = program_of(request, protocol)
                 program.daemon.programs.seen(program)
-                return await handler(request, program)
+                with until_stopped(request):
+                    return await handler(request, program)
             except ReportableError as found:
                 if request.writer.output_size:
                     raise
@@ -394,10 +394,6 @@ def note_refusal(
         protocol, Caller(PROGRAM, caps=()), "", "", STRANGER, False, False, False, None, daemon
     )
     daemon.programs.seen(known, error=refused(found))
-
-
-STRANGER = "?"
-"""The key of all who were not let in."""
 
 
 def shown_name(text: str) -> str:

@@ -11,27 +11,33 @@ from rappd.store.operations import Row, SqlStatement
 
 SEARCH_EVENTS = 20_000
 """Events that one statement of a search looks at."""
+PROGRAM_SESSION = "program:"
+"""Sessions of foreign programs begin so, and then with the protocol: no session of a page or a phone does."""
 
+_OF_PROGRAM = f"""t.session LIKE '"{PROGRAM_SESSION}%'"""
 _COLUMNS = """SELECT t.id, t.workspace, t.session, coalesce(nullif(c.title, ''), t.title), t.created, t.updated, t.count,
     coalesce(c.removed, 0), CASE WHEN e.verb = 'HELP' THEN 'open'
         WHEN e.verb != 'ERROR' OR NOT json_valid(CAST(e.body AS TEXT)) THEN ''
         WHEN json_extract(CAST(e.body AS TEXT), '$.data.reason') = 'stopped' THEN 'stopped'
-        WHEN e.recipient = t.caller THEN 'failed' ELSE '' END
+        WHEN e.recipient = t.caller THEN 'failed' ELSE '' END, t.caller
     FROM threads AS t LEFT JOIN conversations AS c ON c.thread = t.id
     LEFT JOIN events AS e ON e.thread = t.number AND e.n = t.count"""
 # The rows are found first and completed after: sorting them with their last events would read all of those.
 _FOUND = """SELECT t.number FROM threads AS t LEFT JOIN conversations AS c ON c.thread = t.id
-    WHERE t.caller = ? AND t.session IS NOT NULL AND t.title != ''
+    WHERE {whose} AND t.session IS NOT NULL AND t.title != ''
     AND (coalesce(c.removed, 0) > 0) = ? AND (t.updated, t.id) < (?, ?) ORDER BY t.updated DESC, t.id DESC LIMIT ?"""
 _LIST = f"{_COLUMNS} WHERE t.number IN ({_FOUND}) ORDER BY t.updated DESC, t.id DESC"
-_OF_CALLER = "t.caller = ? AND t.session IS NOT NULL AND t.title != ''"
+_LIST_OF_CALLER = _LIST.format(whose=f"t.caller = ? AND NOT {_OF_PROGRAM}")
+_LIST_OF_PROGRAMS = _LIST.format(whose="t.session LIKE ? ESCAPE '~'")
+_WHOSE = f"(t.caller = ? OR {_OF_PROGRAM})"
+_OF_CALLER = f"{_WHOSE} AND t.session IS NOT NULL AND t.title != ''"
 _ONE = f"{_COLUMNS} WHERE (substr(t.id, 25), t.id) = (substr(?, 25), ?) AND {_OF_CALLER}"
 _TITLED = (
     f"{_COLUMNS} WHERE c.title != '' AND c.removed = 0 AND {_OF_CALLER} ORDER BY t.updated DESC LIMIT 1000"
 )
 _SAID = """SELECT e.seq, t.id, e.n, e.id, e.at, e.verb, e.body
     FROM events AS e JOIN threads AS t ON t.number = e.thread LEFT JOIN conversations AS c ON c.thread = t.id
-    WHERE e.seq <= ? AND e.seq > ? AND t.caller = ?
+    WHERE e.seq <= ? AND e.seq > ? AND (t.caller = ? OR t.session LIKE '"program:%')
     AND (e.verb = 'HELP' AND e.sender = t.caller OR e.verb = 'DONE' AND e.recipient = t.caller)
     AND coalesce(c.removed, 0) = 0"""
 _LIKE = " AND CAST(e.body AS TEXT) LIKE ? ESCAPE '~'"
@@ -52,7 +58,7 @@ Query = tuple[str, Row]
 
 
 class ConversationRow(NamedTuple):
-    """A conversation as lists show it. Moments are µs since 1970; ``session`` is JSON text.
+    """A conversation as lists show it. Moments are µs since 1970; ``session`` is JSON text, ``caller`` whose it is.
 
     ``removed`` is when it was taken off the list, 0 while it is there. ``state`` is how it ended: "", "open" (without
     an answer), "stopped" or "failed".
@@ -67,6 +73,7 @@ class ConversationRow(NamedTuple):
     records: int
     removed: int
     state: str
+    caller: str
 
 
 class TurnStart(NamedTuple):
@@ -89,14 +96,27 @@ class Said(NamedTuple):
     body: bytes
 
 
-def list_query(caller: str, *, removed: bool, limit: int, before: tuple[int, str] | None) -> Query:
-    """Conversations of a caller, the latest used first; ``before`` is (updated, id) of the last one already seen."""
+def list_query(
+    caller: str,
+    *,
+    removed: bool,
+    limit: int,
+    before: tuple[int, str] | None,
+    of_programs: str = "",
+) -> Query:
+    """Conversations of a caller, the latest used first; ``before`` is (updated, id) of the last one already seen.
+
+    ``of_programs``: those of all programs whose sessions begin so, in place of the caller's own.
+    """
     moment, id = before if before is not None else (1 << 62, "")
-    return _LIST, (caller, int(removed), moment, id, limit)
+    if of_programs:
+        beginning = f'"{"".join(map(_in_pattern, of_programs))}%'
+        return _LIST_OF_PROGRAMS, (beginning, int(removed), moment, id, limit)
+    return _LIST_OF_CALLER, (caller, int(removed), moment, id, limit)
 
 
 def one_query(caller: str, thread: str) -> Query:
-    """One conversation of a caller by its whole id; no row for those of others."""
+    """One conversation of a caller, or of a program, by its whole id; no row for those of others."""
     return _ONE, (thread, thread, caller)
 
 

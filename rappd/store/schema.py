@@ -242,6 +242,22 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ("ALTER TABLE peers ADD COLUMN note TEXT NOT NULL DEFAULT ''",),
     # Threads that others began, by those; a root costs nothing here.
     ("CREATE INDEX threads_of_parents ON threads(parent) WHERE parent IS NOT NULL",),
+    # Foreign programs: who connected, and what that came to. Moments are seconds since 1970.
+    (
+        """CREATE TABLE programs(
+            protocol TEXT NOT NULL,
+            key TEXT NOT NULL,
+            name TEXT NOT NULL,
+            first REAL NOT NULL,
+            last REAL NOT NULL,
+            turns INTEGER NOT NULL,
+            tokens INTEGER NOT NULL,
+            cost_usd REAL NOT NULL,
+            error TEXT NOT NULL,
+            error_at REAL NOT NULL,
+            PRIMARY KEY(protocol, key, name)
+        ) STRICT""",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

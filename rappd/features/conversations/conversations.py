@@ -1,4 +1,7 @@
-"""Conversations of one caller: the list, what was said, titles, and a search. Those of other callers do not exist here."""
+"""Conversations of one caller: the list, what was said, titles, and a search. Those of other callers do not exist here.
+
+Those of foreign programs are a list of their own; one by its id, and the search, have them too.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from envelopes.envelope import HELP
 from rappd.dispatch.rows import now
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.store.conversation_table import (
+    PROGRAM_SESSION,
     SEARCH_EVENTS,
     ConversationRow,
     Said,
@@ -44,6 +48,8 @@ THREAD_EVENTS = 400
 """Events of a thread in one answer."""
 MOST_TURNS = 1000
 BEFORE_WANTED = 5
+PROGRAMS = "programs"
+"""In place of the name of a protocol: programs over all of them."""
 _EXCERPTS = 3
 
 
@@ -55,11 +61,22 @@ class Conversations:
         self._caller = caller
 
     async def latest(
-        self, *, removed: bool = False, limit: int = 50, before: tuple[int, str] | None = None
+        self,
+        *,
+        removed: bool = False,
+        limit: int = 50,
+        before: tuple[int, str] | None = None,
+        of_programs: str = "",
     ) -> dict[str, Any]:
-        """The latest first, or those that were taken off the list; ``next`` is what to hand in for more, or None."""
+        """The latest first, or those that were taken off the list; ``next`` is what to hand in for more, or None.
+
+        ``of_programs``: those of foreign programs in their place, over one protocol or all (``PROGRAMS``).
+        """
         await self._store.flush()
-        rows = await self._rows(list_query(self._caller, removed=removed, limit=limit + 1, before=before))
+        beginning = of_programs and PROGRAM_SESSION + ("" if of_programs == PROGRAMS else f"{of_programs}:")
+        rows = await self._rows(
+            list_query(self._caller, removed=removed, limit=limit + 1, before=before, of_programs=beginning)
+        )
         last = rows[limit - 1] if len(rows) > limit else None
         return {
             "conversations": [conversation_view(row) for row in rows[:limit]],
@@ -222,12 +239,20 @@ def turn_rows(events: list[Event], ids: set[str]) -> list[dict[str, Any]]:
 
 
 def conversation_view(row: ConversationRow) -> dict[str, Any]:
-    """A conversation as screens get it. ``with`` is the brainstem's name in the record, or a twin's key."""
+    """A conversation as screens get it. ``with`` is the brainstem's name in the record, or a twin's key.
+
+    ``program`` is the protocol over which a foreign program has it, "" for everybody else's; ``by`` is its caller then.
+    """
+    session = orjson.loads(row.session)
+    of_program = isinstance(session, str) and session.startswith(PROGRAM_SESSION)
+    program = session.split(":")[1] if of_program else ""
     return {
+        "program": program,
+        "by": row.caller if program else "",
         "id": row.id,
         "title": row.title,
         "with": row.workspace,
-        "session": orjson.loads(row.session),
+        "session": session,
         "created": row.created,
         "updated": row.updated,
         "count": row.records,

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import logging
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from typing import Any, Protocol
 
-import msgspec
+from rappd.errors import StoreError
+from rappd.store.program_table import ProgramRow, ProgramTable
+
+log = logging.getLogger(__name__)
 
 MOST = 200
 """Programs that are remembered. On this machine a program calls itself what it likes."""
+STRANGER = "?"
+"""The key of all who were not let in."""
 MOST_CONVERSATIONS = 4096
+WRITTEN_AFTER = 2.0
+"""Seconds after which what was noted is written down: a kill costs a moment, and no turn waits."""
 _HEARD_ROLES = ("user", "assistant")
 
 
@@ -35,25 +44,15 @@ class Known(Protocol):
         ...
 
 
-class ProgramRow(msgspec.Struct):
-    """One program as lists show it. Moments are seconds since 1970, 0 for never."""
-
-    protocol: str
-    key: str
-    name: str
-    first: float
-    last: float
-    turns: int = 0
-    tokens: int = 0
-    cost_usd: float = 0.0
-    error: str = ""
-    error_at: float = 0.0
-
-
 class ProgramRecord:
     """All calls come from the event loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, table: ProgramTable) -> None:
+        self._table = table
+        self._loaded = False
+        self._changed: set[tuple[str, str, str]] = set()
+        self._writing: asyncio.TimerHandle | None = None
+        self._written: set[asyncio.Task[None]] = set()
         self._rows: OrderedDict[tuple[str, str, str], ProgramRow] = OrderedDict()
         self._continued: OrderedDict[bytes, str] = OrderedDict()
 
@@ -71,9 +70,25 @@ class ProgramRecord:
         row.tokens += data.get("tokens") or 0
         row.cost_usd += data.get("cost_usd") or 0.0
 
+    async def load(self) -> None:
+        """Reads what earlier daemons noted, once."""
+        if self._loaded:
+            return
+        self._loaded = True
+        kept = [row for row in await self._table.all() if row.id not in self._rows]
+        since, self._rows = self._rows, OrderedDict((row.id, row) for row in kept)
+        self._rows.update(since)
+
     def rows(self) -> list[ProgramRow]:
         """Every program, the latest first."""
-        return list(reversed(self._rows.values()))
+        return sorted(self._rows.values(), key=lambda row: -row.last)
+
+    async def close(self) -> None:
+        """Writes down what is not yet."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await self._write()
+        await asyncio.gather(*self._written, return_exceptions=True)
 
     def session_after(self, program: Known, sender: str, history: Iterable[Mapping[str, Any]]) -> str:
         """The session in which exactly this was said, "" where it is not known: clients repeat all that was said."""
@@ -93,10 +108,31 @@ class ProgramRecord:
         if row is None:
             now = time.time()
             row = self._rows[key] = ProgramRow(*key, now, now)
-            while len(self._rows) > MOST:
-                self._rows.popitem(last=False)
         self._rows.move_to_end(key)
+        self._changed.add(key)
+        if self._writing is None:
+            self._writing = asyncio.get_running_loop().call_later(WRITTEN_AFTER, self._write_later)
         return row
+
+    def _write_later(self) -> None:
+        task = asyncio.ensure_future(self._write())
+        self._written.add(task)
+        task.add_done_callback(self._written.discard)
+
+    async def _write(self) -> None:
+        self._writing, changed, self._changed = None, self._changed, set()
+        while len(self._rows) > MOST:
+            gone, _ = self._rows.popitem(last=False)
+            changed.discard(gone)
+            await self._kept(self._table.remove(gone))
+        for key in changed:
+            await self._kept(self._table.set(self._rows[key]))
+
+    async def _kept(self, writing: Awaitable[None]) -> None:
+        try:
+            await writing
+        except StoreError as problem:
+            log.warning("when a program connected could not be noted: %s", problem)
 
 
 def _digest(program: Known, sender: str, history: Iterable[Mapping[str, Any]]) -> bytes:

@@ -69,6 +69,8 @@ async def _conversations(daemon: Daemon, text: str) -> list[dict[str, Any]]:
     for one in (await said.search(text, limit=MOST_OF_A_KIND))["found"]:
         conversation, excerpts = one["conversation"], one["excerpts"]
         row = _row("conversation", conversation["title"], "", conversation["id"])
+        if conversation["program"]:
+            row["program"] = conversation["program"]
         row |= {"with": conversation["with"], "at": conversation["updated"]}
         if excerpts:
             shown = excerpts[0]

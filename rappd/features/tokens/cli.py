@@ -20,6 +20,7 @@ from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import AmbiguousError, ConfirmationNeededError, NotFoundError
+from rappd.features.tokens.client_settings import PROTOCOLS
 
 _DIGITS = 4
 
@@ -39,14 +40,34 @@ def token() -> None:
 )  # fmt: skip
 @click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="How long.")
 @click.option("--totp", is_flag=True, help="It comes in by an authenticator's codes, for messages in XML.")
+@click.option(
+    "--client",
+    type=click.Choice(PROTOCOLS),
+    default=None,
+    help="Print what to paste into a program that speaks it.",
+)
 @JSON
-def issue(name: str, caps: tuple[str, ...], days: int, totp: bool, printer: Printer) -> None:
+def issue(
+    name: str, caps: tuple[str, ...], days: int, totp: bool, client: str | None, printer: Printer
+) -> None:
     """Make an access for NAME. Its text is shown once, and never kept.
 
     HELP.brainstem is a talk, HELP.brainstem.Clock one agent, HELP.brainstem.* both and every agent.
     """
-    found = ControlClient(Home.here()).do("tokens.issue", name=name, caps=list(caps), days=days, totp=totp)
-    printer.result(found, _show_issued, found["token"])
+    if totp and client:
+        raise click.UsageError("--totp is for messages in XML; a client shows its token.")
+    asked = {"name": name, "caps": list(caps), "days": days, "totp": totp}
+    found = ControlClient(Home.here()).do("tokens.issue", **asked, **({"client": client} if client else {}))
+    printer.result(found, _show_client if client else _show_issued, found["token"])
+
+
+def _show_client(row: Row) -> None:
+    what = f"{strip_control(row['name'])} may {_may(row)} until {_day(row['expires_at'])}."
+    print_err(f"{status_mark('good', sys.stderr)} {wrapped(what, 2, stream=sys.stderr)}")
+    copy = f"Copy this file to the program's machine, beside it: {row['certificate']}"
+    print_err(wrapped(copy, 0, stream=sys.stderr))
+    print_err(wrapped("Shown once. Paste there:", 0, stream=sys.stderr))
+    print_out("\n".join(row["lines"]))
 
 
 def _show_issued(row: Row) -> None:

@@ -19,6 +19,7 @@ from neighborhoods.storage import IssuedToken
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.arguments import MissingArgumentError
 from rappd.features.operation import OWNER, Text, operation
+from rappd.features.tokens.client_settings import client_settings
 from rappd.federation.service import FederationService
 
 DAYS = 90
@@ -43,11 +44,17 @@ class TokenOperations:
 
     @operation("tokens.issue", "POST", "/tokens", right=OWNER)
     async def issue(
-        self, name: Text, caps: list[str] | None = None, days: float = DAYS, totp: bool = False
+        self,
+        name: Text,
+        caps: list[str] | None = None,
+        days: float = DAYS,
+        totp: bool = False,
+        client: str = "",
     ) -> dict[str, Any]:
         """A token for a program: its `name`, `caps` (what it may do), `days`. Its text is in this answer alone.
 
         With `totp` it has no text: it comes in by the codes of an authenticator, whose `secret` is in this answer alone.
+        `client`: the protocol that the program speaks (openai, ollama, mcp, a2a, acp); `lines` are to be pasted there.
         """
         m = self._machines
         parts = await m.available()
@@ -72,6 +79,8 @@ class TokenOperations:
                 jti=token.jti,
             )
             shown = {"text": text}
+            if client:  # before it counts: a protocol that is not there makes no token
+                shown |= client_settings(client, text, port=m.port, folder=m.node.home.keys)
         await parts.credentials.issue(token)
         return {"token": {**self._row(token), **shown}}
 

@@ -227,6 +227,11 @@ export const peers = {
   hello: asks("POST", "/peers/hello"),
 };
 
+export const programs = {
+  list: asks("GET", "/programs"),
+  conversations: asks("GET", "/programs/conversations"),
+};
+
 export const rapps = {
   list: asks("GET", "/rapps"),
   install: asks("POST", "/rapps/install"),

@@ -1,4 +1,4 @@
-/** Settings: model, voice, sources, shortcuts, and this page itself. */
+/** Settings: model, voice, sources, programs, shortcuts, and this page itself. */
 
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h } from "../lib/dom.js";
@@ -10,6 +10,7 @@ import { attemptIn } from "../components/ui/problem.js";
 import { allSettings } from "../components/settings/setting-rows.js";
 import { sourceList } from "../components/agents/agent-sources.js";
 import { serverCards } from "../components/models/server-cards.js";
+import { programsView } from "../components/programs/programs-view.js";
 
 export function mount(main, { pages }) {
   const body = h("div", {});
@@ -31,6 +32,7 @@ export function mount(main, { pages }) {
           modeSwitch("voice"),
           modeSwitch("twin"),
           sourceList(),
+          programsView(),
           allSettings(),
         ]
       : [];
@@ -39,7 +41,11 @@ export function mount(main, { pages }) {
   daemon.addEventListener("operator", draw);
   draw();
   return {
-    go: ([name]) => (name === "connect" ? open[0]?.reveal() : name && open.at(-1)?.reveal(name)), // the last has all settings
+    go([name]) {
+      if (name === "connect") open[0]?.reveal();
+      else if (name?.startsWith("programs")) open.at(-2)?.reveal(name);
+      else if (name) open.at(-1)?.reveal(name); // the last has all settings
+    },
     close() {
       daemon.removeEventListener("operator", draw);
       for (const part of open) part.close?.();
@@ -47,11 +53,12 @@ export function mount(main, { pages }) {
   };
 }
 
-function whole([servers, voice, twin, repos, all]) {
+function whole([servers, voice, twin, repos, programs, all]) {
   return [
     h("section", { class: "group" }, h("h2", {}, "Where answers come from"), servers.element),
     h("section", { class: "group" }, h("h2", {}, "Voice"), voice.element, voiceNote(), twin.element),
     h("section", { class: "group" }, h("h2", {}, "Sources"), repos.element),
+    h("section", { class: "group" }, h("h2", {}, "Programs"), programs.element),
     h("section", { class: "group" }, h("h2", {}, "All settings"), all.element),
   ];
 }

@@ -87,7 +87,7 @@ def test_an_answer_names_its_conversation_and_goes_on_there(node: Node) -> None:
     conversation = first["structuredContent"]["conversation"]
     second = call(node.daemon, "ask", {"message": "use Clock again", "conversation": conversation})
     assert second["structuredContent"]["conversation"] == conversation
-    _, found = node.owner("GET", "/conversations")
+    _, found = node.owner("GET", "/programs/conversations")
     mine = next(one for one in found["conversations"] if one["session"] == conversation)
     _, shown = node.owner("GET", f"/conversations/{mine['id']}")
     assert [turn["user"] for turn in shown["turns"]] == ["use Clock", "use Clock again"]

@@ -145,7 +145,9 @@ export function conversationList({ conversation, renew }) {
 
 /** A conversation that was found, with the places; each leads there. */
 function result({ conversation, excerpts }, words) {
-  const address = `#/chat/conversation/${conversation.id}`;
+  const { program } = conversation;
+  const address = program ? `#/activity/thread/${conversation.id}` : `#/chat/conversation/${conversation.id}`;
+  const place = (turn) => (program ? address : `${address}/${turn}/${encodeURIComponent(words.join(" "))}`);
   return h(
     "li",
     { class: "conversation found" },
@@ -153,13 +155,13 @@ function result({ conversation, excerpts }, words) {
       "a",
       { class: "conversation-link", href: address },
       h("span", { class: "conversation-title" }, marked(conversation.title, words)),
-      h("span", { class: "soft" }, `${timeOrDay(conversation.updated)}, ${withWhom(conversation)}`),
+      h("span", { class: "soft" }, [timeOrDay(conversation.updated), withWhom(conversation), program && `a program over ${program}`].filter(Boolean).join(", ")),
     ),
     excerpts.map(({ turn, text, yours, at }) =>
       h(
         "a",
-        { class: "excerpt", href: `${address}/${turn}/${encodeURIComponent(words.join(" "))}` },
-        h("span", { class: "soft" }, `${yours ? "you" : withWhom(conversation)}, ${timeOrDay(at)}: `),
+        { class: "excerpt", href: place(turn) },
+        h("span", { class: "soft" }, `${yours ? (program ? "it" : "you") : withWhom(conversation)}, ${timeOrDay(at)}: `),
         marked(text, words),
       ),
     ),

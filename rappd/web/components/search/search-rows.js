@@ -23,7 +23,8 @@ const KINDS = {
 };
 const part = encodeURIComponent;
 const PLACES = {
-  conversation: (key, { turn }, words) => `#/chat/conversation/${[key, ...(turn ? [turn, words] : [])].map(part).join("/")}`,
+  conversation: (key, { turn, program }, words) =>
+    program ? `#/activity/thread/${part(key)}` : `#/chat/conversation/${[key, ...(turn ? [turn, words] : [])].map(part).join("/")}`,
   agent: (key) => `#/agents/${part(key)}`,
   twin: (key) => `#/twins/twin/${part(key)}`,
   memory: (key) => {
@@ -47,7 +48,7 @@ export function foundRow(row, words) {
   const { kind, title, key } = row;
   const href = PLACES[kind]?.(key, row, words.trim()) ?? "#/chat";
   if (kind !== "conversation") return { kind, title, detail: firstSentence(row.detail), href };
-  const who = row.turn && row.yours ? "you" : nameOf(row.with === HOST ? "" : row.with) || daemon.name;
+  const who = row.turn && row.yours ? (row.program ? `a program over ${row.program}` : "you") : nameOf(row.with === HOST ? "" : row.with) || daemon.name;
   const detail = `${row.turn ? `${who}, ${timeOrDay(row.at)}: ` : `${timeOrDay(row.at)}, ${who}`}${row.detail}`;
   return { kind, title, detail, href, words: words.trim().split(/\s+/) };
 }

@@ -8,6 +8,7 @@ import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
 const ELSEWHERE = new Set(["voice_mode", "twin_mode"]);
+const PROGRAMS = "programs."; // have a section of their own
 const GROUPS = {
   "": "This machine",
   provider: "Model server",
@@ -56,10 +57,22 @@ export function allSettings() {
   return { element: place, close: list.close, reveal };
 }
 
+/** The settings whose names begin with `beginning`, one below the other. `close()` when done. */
+export function settingsBelow(beginning) {
+  const place = h("div", {});
+  const page = { opened: new Set(), drafts: new Map() };
+  const list = staleList(place, {
+    name: `settings ${beginning}`,
+    load: async () => (await operations.settings.list()).settings.filter(({ name }) => name.startsWith(beginning)),
+    draw: (settings) => settings.map((setting) => row(setting, page, list)),
+  });
+  return { element: place, close: list.close };
+}
+
 function groups(settings, page, list) {
   const byGroup = new Map();
   for (const setting of settings) {
-    if (ELSEWHERE.has(setting.name)) continue;
+    if (ELSEWHERE.has(setting.name) || setting.name.startsWith(PROGRAMS)) continue;
     const group = setting.name.includes(".") ? setting.name.split(".")[0] : "";
     byGroup.set(group, [...(byGroup.get(group) ?? []), setting]);
   }
