@@ -21,13 +21,14 @@ from rappd.errors import RefusedError
 from rappd.features.calls.operations import call_data
 from rappd.federation.errors import ShuttingDownError
 from rappd.listeners import programs
-from rappd.listeners.programs import SESSION, Program, Target
+from rappd.listeners.programs import Program, Target
+from rappd.store.conversation_table import PROGRAM_SESSION
 from rappd.store.turn_table import RecordedTurn, TurnRow, recorded_turn, recorded_turns
 
 PROTOCOL = "a2a"
 ASK = "ask"
 """The skill that is a turn."""
-_CONTEXTS = f"{SESSION}{PROTOCOL}:"
+_CONTEXTS = f"{PROGRAM_SESSION}{PROTOCOL}:"
 _CUT_OFF = "This was cut off before it was done. Send the message again if it does no harm to do it twice."
 _event = msgspec.json.Decoder(Event).decode
 
