@@ -238,7 +238,7 @@ class AcpConnection:
 
     async def _list(self, call: RpcCall) -> dict[str, Any]:
         wanted = call.params.get("cwd")
-        found = await self._conversations().latest(limit=_LISTED, before=_cursor(call))
+        found = await self._conversations().latest(limit=_LISTED, before=_cursor(call), everything=True)
         rows = []
         for one in found["conversations"]:
             if isinstance(one["session"], str):

@@ -28,6 +28,7 @@ _FOUND = """SELECT t.number FROM threads AS t LEFT JOIN conversations AS c ON c.
     AND (coalesce(c.removed, 0) > 0) = ? AND (t.updated, t.id) < (?, ?) ORDER BY t.updated DESC, t.id DESC LIMIT ?"""
 _LIST = f"{_COLUMNS} WHERE t.number IN ({_FOUND}) ORDER BY t.updated DESC, t.id DESC"
 _LIST_OF_CALLER = _LIST.format(whose=f"t.caller = ? AND NOT {_OF_PROGRAM}")
+_LIST_OF_EVERYTHING = _LIST.format(whose="t.caller = ?")
 _LIST_OF_PROGRAMS = _LIST.format(whose="t.session LIKE ? ESCAPE '~'")
 _WHOSE = f"(t.caller = ? OR {_OF_PROGRAM})"
 _OF_CALLER = f"{_WHOSE} AND t.session IS NOT NULL AND t.title != ''"
@@ -103,16 +104,18 @@ def list_query(
     limit: int,
     before: tuple[int, str] | None,
     of_programs: str = "",
+    everything: bool = False,
 ) -> Query:
     """Conversations of a caller, the latest used first; ``before`` is (updated, id) of the last one already seen.
 
-    ``of_programs``: those of all programs whose sessions begin so, in place of the caller's own.
+    ``of_programs``: those of all programs whose sessions begin so, in place of the caller's own. ``everything``: the
+    caller's own, and those that programs have in its name.
     """
     moment, id = before if before is not None else (1 << 62, "")
     if of_programs:
         beginning = f'"{"".join(map(_in_pattern, of_programs))}%'
         return _LIST_OF_PROGRAMS, (beginning, int(removed), moment, id, limit)
-    return _LIST_OF_CALLER, (caller, int(removed), moment, id, limit)
+    return _LIST_OF_EVERYTHING if everything else _LIST_OF_CALLER, (caller, int(removed), moment, id, limit)
 
 
 def one_query(caller: str, thread: str) -> Query:

@@ -67,10 +67,12 @@ class Conversations:
         limit: int = 50,
         before: tuple[int, str] | None = None,
         of_programs: str = "",
+        everything: bool = False,
     ) -> dict[str, Any]:
         """The latest first, or those that were taken off the list; ``next`` is what to hand in for more, or None.
 
         ``of_programs``: those of foreign programs in their place, over one protocol or all (``PROGRAMS``).
+        ``everything``: the caller's own, and those that programs have in its name.
         """
         await self._store.flush()
         beginning = of_programs and PROGRAM_SESSION + ("" if of_programs == PROGRAMS else f"{of_programs}:")
