@@ -33,6 +33,7 @@ from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.calls.operations import CallOperations
+from rappd.features.conversations.for_phones import ConversationsForPhones
 from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.transfer import EggTransferOperations
@@ -40,6 +41,7 @@ from rappd.features.estate.operations import EstateOperations
 from rappd.features.fleet.operations import FleetOperations
 from rappd.features.host_operations import HostOperations
 from rappd.features.neighborhoods.places import PlaceOperations
+from rappd.features.operation import OperationTable
 from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
 from rappd.features.peers.operations import PeerOperations
 from rappd.features.programs.record import ProgramRecord
@@ -299,7 +301,14 @@ class Daemon:
             sessions,
             self.name,
             self.notices,
-            PhoneServices(self.coordinator, self.egg_transfer, upper.owners_list(self)),
+            PhoneServices(
+                self.coordinator,
+                self.egg_transfer,
+                upper.owners_list(self),
+                lambda: OperationTable(
+                    ConversationsForPhones(store, self.dispatcher, self.tenants, self.providers)
+                ),
+            ),
             upper.phones,
         )
         self.activity.watched["devices"] = self.tether.looks

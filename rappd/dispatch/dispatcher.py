@@ -54,7 +54,7 @@ class Dispatcher:
         self.endpoints = Endpoints()
         self.turns = Turns()
         self.guests_turns = Turns(KEEP_OCTETS_OF_GUESTS_TURN)
-        """Those of callers with capabilities: other machines, programs with a token, phones."""
+        """Those of callers with capabilities: other machines, programs with a token, phones in a session."""
         self.operations = Turns()
         """The owner's long operations and calls of other machines; no ``/chat`` finds or stops one by its id."""
         self._unrecorded = UnrecordedReplies(store)
@@ -107,7 +107,9 @@ class Dispatcher:
                 lambda turn: self._perform(turn, fresh, thread, names, recorded),
                 session=session,
             )
-        return self._turns_of(caller).lately(envelope.sender, envelope.id) or self.begin(
+        # A phone's turn is found from the owner's page and the reverse, where they are of one user.
+        turns = self.turns if caller.device else self._turns_of(caller)
+        return turns.lately(envelope.sender, envelope.id) or turns.begin(
             Turn(envelope, caller, self._perform_named, session=session, tells=True)
         )
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import logging
-import mimetypes
 import ssl
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import Any
 
 from aiohttp import WSMsgType, web
@@ -31,6 +28,7 @@ from rappd.listeners.bodies import (
     problem,
 )
 from rappd.listeners.listening_sockets import listen
+from rappd.listeners.phone_page import page_files
 from rappd.listeners.remote_operations import answer
 from rappd.tether.devices import Device
 from rappd.tether.errors import OfferTooLongError, TetherUnavailableError
@@ -40,10 +38,10 @@ from rappd.tether.phones import Phones
 
 log = logging.getLogger(__name__)
 
-PAGE = Path(__file__).parents[1] / "tether" / "page"
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self' ws: wss:; "
-    "manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    "manifest-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types dompurify"
 )
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -132,13 +130,15 @@ LISTENER = web.AppKey("listener", TetherListener)
 async def index(request: web.Request) -> web.StreamResponse:
     """The phone's page."""
     request.app[PHONES].visited()
-    return _file("index.html")
+    await asyncio.to_thread(page_files)
+    return _file(request, "index.html")
 
 
-@routes.get("/t/{name}")
+@routes.get("/t/{name:.+}")
 async def part(request: web.Request) -> web.StreamResponse:
-    """A file of the page."""
-    return _file(request.match_info["name"])
+    """A file of the page; below `web/` those of the computer's page."""
+    await asyncio.to_thread(page_files)
+    return _file(request, request.match_info["name"])
 
 
 @routes.post("/tether/v2/offer")
@@ -331,19 +331,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-@functools.cache
-def _files() -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in PAGE.iterdir() if path.is_file()}
-
-
-def _file(name: str) -> web.Response:
-    content = _files().get(name)
-    if content is None:
+def _file(request: web.Request, name: str) -> web.Response:
+    found = page_files().get(name)
+    if found is None:
         raise web.HTTPNotFound
-    kind = (
-        "text/javascript"
-        if name.endswith(".js")
-        else mimetypes.guess_type(name)[0] or "application/octet-stream"
-    )
-    kind = f"{kind}; charset=utf-8" if kind.startswith("text/") else kind
-    return web.Response(body=content, headers={**HEADERS, "Content-Type": kind})
+    headers = {**HEADERS, "Content-Type": found.kind, "Vary": "Accept-Encoding"}
+    if found.compressed and "gzip" in request.headers.get("Accept-Encoding", ""):
+        return web.Response(body=found.compressed, headers={**headers, "Content-Encoding": "gzip"})
+    return web.Response(body=found.content, headers=headers)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-from msgspec.structs import replace
 
 from envelopes.envelope import HELP, PARTICIPANT, Envelope
 from envelopes.errors import ReportableError
@@ -20,10 +19,9 @@ from rappd.errors import ConflictError, RefusedError
 from rappd.sessions.events import history
 from rappd.sessions.guests import Guest, GuestList
 from rappd.sessions.participants import Participants
-from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
+from rappd.sessions.speakers import Speaker, looking_caller_of
 from rappd.store.records import Event
 from rappd.tenants.tenant import Tenant
-from rappd.tenants.tenant_endpoints import LOOK
 
 MOST_TEXT = 100_000
 _CALLS = re.compile(r"\s*(?:@|[^\s,:][^,:\n]{0,79}[,:])")
@@ -91,10 +89,7 @@ class Sentences:
         this one is, before anybody is asked. Raises ``RefusedError`` and ``StoreError`` where it is not, and
         ``UnrecordedReplyError`` where its answer is not yet.
         """
-        # Who may start workflows is the owner, or carries a phone of theirs: it may look, and change nothing.
-        caller = caller_of(speaker)
-        if WORKFLOWS.admits(caller):
-            caller = replace(caller, caps=(*speaker.caps, LOOK))
+        caller = looking_caller_of(speaker)
         async with self._order:
             try:
                 found = await self._participants.answering(await self._addressee(said, guests), guests)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
+from msgspec.structs import replace
+
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from rappd.dispatch.rights import DEVICE, Caller
+from rappd.tenants.tenant_endpoints import LOOK
 
 SCOPES = {"talk": ("HELP.*",), "listen": ()}
 """Words for people and the capabilities that they stand for."""
@@ -53,3 +56,9 @@ class Owner:
 def caller_of(speaker: Speaker) -> Caller:
     """A speaker as its listener knows it. What is said in a session is never an operator's."""
     return Caller("tether", caps=speaker.caps, device=speaker.id)
+
+
+def looking_caller_of(speaker: Speaker) -> Caller:
+    """The same as it asks: who may start workflows is the owner, or carries a phone of theirs, and may look, too."""
+    caller = caller_of(speaker)
+    return replace(caller, caps=(*speaker.caps, LOOK)) if WORKFLOWS.admits(caller) else caller

@@ -21,6 +21,7 @@ from rappd.tether import session as phone_side
 from rappd.tether.devices import Device, by_secret_alone, may_talk, over_plain_http
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
+from rappd.tether.phone_requests import PhoneRequests, RequestTable
 from rappd.tether.rtc_client import Channel
 from rappd.tether.session import PhoneSession
 
@@ -33,6 +34,7 @@ class ConnectionOwner(Protocol):
     """The service, as its connections see it."""
 
     sessions: Sessions
+    requests: RequestTable
 
     def ask(self, connection: PhoneConnection, digits: str, name: str) -> None:
         """The operator must compare the digits; ``connection.answer`` takes the answer."""
@@ -113,6 +115,8 @@ class PhoneConnection:
         self._sessions = owner.sessions
         self._assembler = Assembler()
         self._phone: PhoneSession | None = None
+        self._requests = PhoneRequests(owner.requests, self._asking, self.show)
+        self._greeted = False
         self._timer: asyncio.TimerHandle | None = None
         self._joining: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -202,7 +206,11 @@ class PhoneConnection:
         """The device's scope was changed. A phone that has not said hello is told with its welcome."""
         if self._phone is not None and self.speaker is not None:
             self._phone.allow(may_talk=may_talk(self.speaker))
-        if self.session is not None:
+        if not self._greeted or self.speaker is None:
+            return
+        if self.speaker.in_session != (self.session is not None):
+            self._start_joining(phone_side.Sync(0, ""))
+        else:
             self._spawn(self._show_rights())
 
     def move(self) -> None:
@@ -219,6 +227,7 @@ class PhoneConnection:
             self._timer.cancel()
         for task in list(self._tasks):
             task.cancel()
+        self._requests.close()
         if self.session is not None:
             self._sessions.leave(self.session, self)
         self._channel.close()
@@ -266,7 +275,7 @@ class PhoneConnection:
         now = time.monotonic()
         self._timer = asyncio.get_running_loop().call_later(self._phone.next_tick(now), self._tick)
         self._perform(self._phone.on_tick(now))
-        if self.session is not None:
+        if self._greeted:
             self._owner.show_waiting(self)
 
     def _perform(self, actions: list[phone_side.Action]) -> None:
@@ -279,10 +288,10 @@ class PhoneConnection:
                 self._start_joining(action)
             elif isinstance(action, phone_side.Hang):
                 self.end(action.reason)
-            elif self.session is None:
+            elif not self._greeted:
                 continue  # it spoke before it was told who is there
-            elif isinstance(action, Say):
-                self._spawn(self._say(self.session, speaker, action))
+            elif isinstance(action, phone_side.Request):
+                self._requests.on_frame(action.frame)
             elif isinstance(action, phone_side.RunWorkflow):
                 self._owner.run_workflow(self, action)
             elif isinstance(action, phone_side.EggToken):
@@ -293,6 +302,10 @@ class PhoneConnection:
                 self._owner.look(self, action.key)
             elif isinstance(action, phone_side.Answer):
                 self._owner.answer(self, action)
+            elif self.session is None:
+                continue  # it is in no session
+            elif isinstance(action, Say):
+                self._spawn(self._say(self.session, speaker, action))
             elif isinstance(action, phone_side.More):
                 if self.behind:
                     self._spawn(self._sessions.more(self.session, self))
@@ -347,6 +360,13 @@ class PhoneConnection:
     async def _join(self, wanted: phone_side.Sync) -> None:
         speaker = self.speaker
         assert speaker is not None
+        if not speaker.in_session:
+            self._leave_session()
+            self._greeted = True
+            nowhere = {"session": "", "from_seq": 0, "participants": [], "closed": False}
+            self.show({"type": "welcome", **nowhere, **self._standing(speaker)})
+            await self._show_rights()
+            return
         try:
             session = await self._owner.current_session()
         except ReportableError as problem:  # it comes back, and tries again
@@ -354,9 +374,8 @@ class PhoneConnection:
             self.end(f"no session: {problem}")
             return
         participants = await self._sessions.participants.listing(session.guests)
-        if self.session is not None:
-            self._sessions.leave(self.session, self)
-        self.session = session
+        self._leave_session()
+        self.session, self._greeted = session, True
         known = await self._sessions.record.events(session.thread, last=1)
         seen = wanted.last_seq if wanted.session == session.id else 0
         self.last_seq = seen if known and seen <= known[-1].n else 0  # beyond the record: all of it again
@@ -367,16 +386,30 @@ class PhoneConnection:
                 "from_seq": self.last_seq,
                 "participants": participants,
                 "closed": session.closed,
-                "may_talk": may_talk(speaker),
-                "secure": self.secure,
+                **self._standing(speaker),
             }
         )
         await self._sessions.join(session, self)
         await self._show_rights()
 
+    def _standing(self, speaker: Device) -> dict[str, Any]:
+        """Whose phone it is, over this connection, and what that lets it do."""
+        return {"kind": speaker.kind, "may_talk": may_talk(speaker), "secure": self.secure}
+
+    def _leave_session(self) -> None:
+        if self.session is not None:
+            self._sessions.leave(self.session, self)
+        self.session = None
+
+    def _asking(self) -> Device:
+        """The device as its requests count now."""
+        assert self.speaker is not None
+        return self.speaker
+
     async def _show_rights(self) -> None:
         speaker = self.speaker
         assert speaker is not None
+        self.show({"type": "standing", **self._standing(speaker)})
         self.show(await self._owner.workflows_for(speaker))
         self.show(self._owner.eggs_for(speaker))
         self._owner.show_waiting(self)

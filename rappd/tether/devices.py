@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -22,9 +24,17 @@ from rappd.tether.errors import NoSuchDeviceError
 log = logging.getLogger(__name__)
 
 EGGS, NOTICES, APPROVE = DEVICE("EGG"), DEVICE("NOTICES"), DEVICE("APPROVE")
+TALK = DEVICE("HELP.*")
+"""The right to conversations of its own."""
 IDLE_DAYS = 90
 _SEEN_EVERY = 60.0
 _ADDRESSES = 32
+
+Kind = Literal["mine", "guest"]
+KINDS: tuple[Kind, ...] = ("mine", "guest")
+"""The owner's own phones, with the owner's memory and conversations, and those of guests, with their own."""
+_MEMORIES = uuid.UUID("9a4e1c52-6f0b-4c1e-8d57-0b6c3f1f7a10")
+"""The namespace (RFC 9562 §5.5) in which a device's id becomes the user whose memory is its own."""
 
 
 class Device(msgspec.Struct, kw_only=True):
@@ -37,6 +47,9 @@ class Device(msgspec.Struct, kw_only=True):
     id: str
     name: str
     secret: str
+    kind: Kind = "guest"
+    invited: bool = True
+    """True for one that joins the session of the phones; those registered before there were kinds stay in it."""
     scope: str = "talk"
     workflows: bool = False
     eggs: bool = False
@@ -72,28 +85,53 @@ class Device(msgspec.Struct, kw_only=True):
         return SCOPES[self.scope] + tuple(right.scope for right, given in rights if given)
 
     @property
+    def is_mine(self) -> bool:
+        """True for the owner's own phone."""
+        return self.kind == "mine"
+
+    @property
+    def in_session(self) -> bool:
+        """True where it joins the session of the phones."""
+        return self.invited or self.is_mine
+
+    @property
     def user_guid(self) -> str:
-        """The user whose memory counts while it talks."""
-        return self.user or DEFAULT_USER_GUID
+        """The user whose memory and conversations count while it talks: the owner's, or those of this phone alone."""
+        return self.user or (DEFAULT_USER_GUID if self.is_mine else str(uuid.uuid5(_MEMORIES, self.id)))
 
     def shown(self) -> dict[str, object]:
         """As lists show it, without its secret."""
         return {
-            "id": self.id, "name": self.name, "scope": self.scope, "workflows": self.workflows,
-            "eggs": self.eggs, "notices": self.notices, "approve": self.approve,
-            "tls": self.tls, "user": self.user or "shared", "created_at": self.created_at, "seen_at": self.seen_at,
+            "id": self.id, "name": self.name, "kind": self.kind, "invited": self.in_session, "scope": self.scope,
+            "workflows": self.workflows, "eggs": self.eggs, "notices": self.notices, "approve": self.approve,
+            "tls": self.tls,
+            "user": "shared" if self.user_guid == DEFAULT_USER_GUID else self.user_guid, "created_at": self.created_at, "seen_at": self.seen_at,
             "seen_from": self.seen_from, "session": self.session,
         }  # fmt: skip
 
 
 def by_secret_alone(device: Device) -> Device:
-    """The device as it counts over a WebSocket, where its secret alone speaks for it: no workflows, eggs or approvals."""
-    return msgspec.structs.replace(device, workflows=False, eggs=False, notices=False, approve=False)
+    """The device as it counts over a WebSocket, where its secret alone speaks for it: it talks, as a guest's does."""
+    return msgspec.structs.replace(
+        device,
+        kind="guest",
+        invited=device.in_session,
+        workflows=False,
+        eggs=False,
+        notices=False,
+        approve=False,
+        user="" if device.is_mine else device.user,
+    )
 
 
 def over_plain_http(device: Device) -> Device:
     """The device as it counts where its page came over plain http, and may have been changed on the way: no approvals."""
     return msgspec.structs.replace(device, approve=False)
+
+
+def rights_of(kind: Kind) -> dict[str, bool]:
+    """What a phone of that kind may do beside talking, until its owner says otherwise."""
+    return dict.fromkeys(("workflows", "eggs", "notices"), kind == "mine")
 
 
 def may_talk(device: Device) -> bool:
@@ -144,7 +182,16 @@ class DeviceRegistry:
         return found[0]
 
     def add(
-        self, guest_print: bytes, name: str, *, scope: str, user: str, seen_from: str, tls: bool = False
+        self,
+        guest_print: bytes,
+        name: str,
+        *,
+        scope: str,
+        user: str,
+        seen_from: str,
+        tls: bool = False,
+        kind: Kind = "guest",
+        invited: bool = False,
     ) -> Device:
         """Registers a device under a name that no other has. ``guest_print`` is empty without a certificate.
 
@@ -157,10 +204,12 @@ class DeviceRegistry:
         free = next(
             one for one in (name, *(f"{name} {n}" for n in range(2, 1000))) if one.casefold() not in taken
         )
+        rights = rights_of(kind)
         device = Device(
             id=guest_print.hex() or secrets.token_hex(32), name=free,
             secret=proofs.b64(secrets.token_bytes(proofs.SECRET_BYTES)), scope=scope, user=user,
-            certificate=bool(guest_print), tls=tls,
+            kind=kind, invited=invited, workflows=rights["workflows"], eggs=rights["eggs"], notices=rights["notices"],
+            approve=kind == "mine" and tls, certificate=bool(guest_print), tls=tls,
             version=secrets.randbits(48), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
             sockets_from=[] if guest_print else [seen_from],
         )  # fmt: skip
@@ -215,11 +264,14 @@ class DeviceRegistry:
         eggs: bool = False,
         notices: bool = False,
         user: str | None = None,
+        kind: Kind | None = None,
+        invited: bool | None = None,
     ) -> None:
         """Changes what it may do. Raises ``UsageProblemError``, ``StoreError``."""
         self._change(
             device, scope=checked_scope(scope), workflows=workflows, eggs=eggs, notices=notices,
             version=device.version + 1, user=device.user if user is None else user,
+            kind=kind or device.kind, invited=device.invited if invited is None else invited,
         )  # fmt: skip
 
     def let_approve(self, device: Device, approve: bool) -> None:
@@ -279,3 +331,11 @@ def checked_scope(scope: str) -> str:
     if scope not in SCOPES:
         raise UsageProblemError(f'"{scope[:40]}" is no scope.', do=f"One of: {', '.join(SCOPES)}.")
     return scope
+
+
+def checked_kind(kind: str) -> Kind:
+    """``kind``, if it is one. Raises ``UsageProblemError``."""
+    for known in KINDS:
+        if kind == known:
+            return known
+    raise UsageProblemError(f'"{kind[:40]}" is no kind of phone.', do=f"One of: {', '.join(KINDS)}.")

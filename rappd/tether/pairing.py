@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from rappd.tether.devices import Kind
 from rappd.tether.errors import TetherUnavailableError, WindowClosedError
 from rappd.tether.pairing_window import PairingWindow
 
@@ -86,10 +87,11 @@ class Pairing:
             raise WindowClosedError
         return str(links[0])
 
-    def answer(self, id: str, same: bool) -> None:
-        """The operator compared the digits. Raises ``WindowClosedError`` when nobody asks."""
+    def answer(self, id: str, same: bool, kind: Kind = "guest") -> None:
+        """The operator compared the digits, and says whose phone it is. Raises ``WindowClosedError`` when nobody asks."""
         if self._asking is None or self.window is None or id != self.window.id:
             raise WindowClosedError
+        self.window.kind = kind
         self._asking.answered = same
         self._asking.phone.answer(same)
         if not same:

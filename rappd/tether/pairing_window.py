@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from rappd.tether import proofs
+from rappd.tether.devices import Kind
 
 LONGEST_SECONDS = 600
 BAD_OF_ONE_SOURCE = 5
@@ -19,12 +20,17 @@ in the network void it."""
 
 @dataclass(slots=True)
 class PairingWindow:
-    """One QR code. Times are seconds of ``clock``; ``scope`` and ``user`` go to the device that pairs."""
+    """One QR code. Times are seconds of ``clock``; ``scope``, ``user``, ``invited`` and ``kind`` go to the device that pairs.
+
+    ``kind`` is said by the owner with the verdict on the digits.
+    """
 
     seconds: float
     scope: str
     user: str
     name: str = ""
+    invited: bool = False
+    kind: Kind = "guest"
     clock: Callable[[], float] = time.monotonic
     id: str = field(default_factory=lambda: proofs.b64(secrets.token_bytes(8)))
     token: bytes = field(default_factory=lambda: secrets.token_bytes(16), repr=False)

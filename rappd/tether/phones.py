@@ -36,6 +36,7 @@ from rappd.tether.host_key import HostKey
 from rappd.tether.offer import CheckedOffer, Offer, read_offer
 from rappd.tether.pairing import Pairing
 from rappd.tether.phone_eggs import PhoneEggs
+from rappd.tether.phone_requests import RequestTable
 from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.rtc_client import Channel, RtcClient
 from rappd.tether.session import Answer, RunWorkflow
@@ -86,8 +87,10 @@ class Phones:
         waiting: PhoneWaiting,
         notices: Notices,
         networks: LocalNetworks,
+        requests: RequestTable,
     ) -> None:
         self.sessions = sessions
+        self.requests = requests
         self.connections: set[PhoneConnection] = set()
         self.rtc = RtcClient()
         self.eggs = eggs
@@ -303,6 +306,8 @@ class Phones:
             user=window.user,
             seen_from=connection.address,
             tls=connection.over_tls,
+            kind=window.kind,
+            invited=window.invited,
         )
         self._pairing.paired(device.shown())
         log.warning(

@@ -19,7 +19,7 @@ from rappd.notices.notices import Notices
 from rappd.sessions.current_session import CurrentSession
 from rappd.sessions.sessions import Session, Sessions
 from rappd.settings.load import Settings
-from rappd.tether.devices import Device, DeviceRegistry, checked_scope
+from rappd.tether.devices import Device, DeviceRegistry, Kind, checked_scope
 from rappd.tether.errors import TetherUnavailableError, WindowClosedError
 from rappd.tether.screen import Screen
 from rappd.tether.webrtc import webrtc_installed
@@ -27,6 +27,7 @@ from rappd.tether.webrtc import webrtc_installed
 if TYPE_CHECKING:
     import ssl
 
+    from rappd.features.operation import OperationTable
     from rappd.tether.host_key import HostKey
     from rappd.tether.pairing import Pairing
     from rappd.tether.pairing_window import PairingWindow
@@ -62,6 +63,8 @@ class PhoneServices(NamedTuple):
     workflows: Workflows
     egg_store: EggStore
     owners_list: OwnersList
+    operations: Callable[[], OperationTable]
+    """Makes the table of those that phones ask for over their connections."""
 
 
 class TetherService:
@@ -121,7 +124,13 @@ class TetherService:
         await self.sessions.close()
 
     async def open_window(
-        self, *, name: str = "", seconds: float | None = None, scope: str = "talk", user: str = ""
+        self,
+        *,
+        name: str = "",
+        seconds: float | None = None,
+        scope: str = "talk",
+        user: str = "",
+        session: bool = False,
     ) -> dict[str, Any]:
         """Shows a new code. Raises ``TetherUnavailableError`` while another one is shown, ``UsageProblemError``."""
         from rappd.tether.pairing_window import LONGEST_SECONDS, PairingWindow
@@ -135,18 +144,18 @@ class TetherService:
         self._refuse_a_second()
         found = await self._open_listener()
         self._refuse_a_second()
-        found.pairing.open(PairingWindow(seconds, scope, user, name))
+        found.pairing.open(PairingWindow(seconds, scope, user, name, invited=session))
         return found.pairing.state()
 
     def window_state(self) -> dict[str, Any]:
         """The state for the operator's screen: links, the digits to compare, or how it ended."""
         return {"state": "closed"} if self._open is None else self._open.pairing.state()
 
-    def answer(self, id: str, same: bool) -> dict[str, Any]:
+    def answer(self, id: str, same: bool, kind: Kind) -> dict[str, Any]:
         """The operator compared the digits. Raises ``WindowClosedError`` when nobody asks."""
         if self._open is None:
             raise WindowClosedError
-        self._open.pairing.answer(id, same)
+        self._open.pairing.answer(id, same, kind)
         return self.window_state()
 
     def qr_code(self) -> str:
@@ -217,9 +226,20 @@ class TetherService:
         eggs: bool = False,
         notices: bool = False,
         user: str | None,
+        kind: Kind | None = None,
+        invited: bool | None = None,
     ) -> None:
         """Changes what a device may do, at once."""
-        self.devices.allow(device, scope, workflows=workflows, eggs=eggs, notices=notices, user=user)
+        self.devices.allow(
+            device,
+            scope,
+            workflows=workflows,
+            eggs=eggs,
+            notices=notices,
+            user=user,
+            kind=kind,
+            invited=invited,
+        )
         if self._open is not None:
             self._open.phones.allow(device)
 
@@ -271,6 +291,7 @@ class TetherService:
         from rappd.tether.host_key import HostKey
         from rappd.tether.pairing import Pairing
         from rappd.tether.phone_eggs import PhoneEggs
+        from rappd.tether.phone_requests import RequestTable
         from rappd.tether.phone_waiting import PhoneWaiting
         from rappd.tether.phones import Phones
 
@@ -291,6 +312,7 @@ class TetherService:
             waiting,
             self._notices,
             LocalNetworks(self._settings().items("listen.networks")),
+            RequestTable(self._phone_services.operations()),
         )
         return _Open(self._make_listener(phones, self.addresses, key.tls), phones, pairing)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from envelopes.envelope import is_uuid
 from rappd.sessions.sentences import Say, unfit
+from rappd.tether import phone_requests
 
 PING_SECONDS = 5.0
 DEAD_SECONDS = 15.0
@@ -92,7 +93,28 @@ class Hang:
     reason: str
 
 
-Action = Sync | Say | RunWorkflow | EggToken | Dismiss | Look | Answer | Typing | More | Clear | Reply | Hang
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Take a frame of a request."""
+
+    frame: phone_requests.Frame
+
+
+Action = (
+    Request
+    | Sync
+    | Say
+    | RunWorkflow
+    | EggToken
+    | Dismiss
+    | Look
+    | Answer
+    | Typing
+    | More
+    | Clear
+    | Reply
+    | Hang
+)
 
 
 class PhoneSession:
@@ -125,6 +147,9 @@ class PhoneSession:
             return self._on_hello(frame)
         if not self._greeted:
             return [Hang("no hello")]
+        if kind in phone_requests.KINDS:
+            request = phone_requests.read_frame(frame)
+            return [Request(request)] if request is not None else [Hang("malformed request")]
         if kind == "typing":
             return [Typing()] if self._may_talk else []
         if kind == "more":

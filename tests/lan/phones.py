@@ -117,8 +117,8 @@ class Phone:
         return self.page.inner_text(".digits")
 
     def pair(self, **asked: Any) -> None:
-        """From the QR code to the conversation."""
-        window = self.daemon.ask("POST", "/devices/window", asked)
+        """From the QR code to the session of the phones."""
+        window = self.daemon.ask("POST", "/devices/window", {"session": True, **asked})
         digits = self.shows_digits(window["links"][0])
         shown = self.daemon.ask("GET", "/devices/window")
         assert (shown["state"], shown["digits"]) == ("compare", digits)
@@ -130,7 +130,25 @@ class Phone:
     def is_connected(self) -> None:
         self.page.get_by_text("● connected").wait_for()
 
+    @contextmanager
+    def more(self) -> Iterator[None]:
+        """What is behind ☰, until the block ends; what was done there may have closed it."""
+        self.page.get_by_label("Conversations and more").click()
+        sheet = self.page.locator("dialog.more")
+        sheet.wait_for()
+        yield
+        if sheet.is_visible():
+            sheet.get_by_role("button", name="Close").click()
+            sheet.wait_for(state="detached")
+
+    def asks(self, text: str) -> None:
+        """Writes in a conversation of its own, and waits for the answer."""
+        self.page.locator("#write").fill(text)
+        self.page.get_by_role("button", name="Send", exact=True).click()
+        self.page.locator(".turn .foot").last.wait_for()
+
     def write(self, text: str) -> None:
+        """Writes in the session."""
         self.page.get_by_role("textbox", name="Message").fill(text)
         self.page.get_by_role("button", name="Send").click()
 

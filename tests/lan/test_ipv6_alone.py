@@ -101,7 +101,7 @@ def test_phone_whose_browser_offers_no_address_talks_over_the_websocket(place: P
     with chromium_on(place.phone, tmp_path) as browser:
         phone, sockets = Phone(browser, desk), list[str]()
         phone.page.on("websocket", lambda socket: sockets.append(socket.url))
-        window = desk.ask("POST", "/devices/window", {"name": "Tablet"})
+        window = desk.ask("POST", "/devices/window", {"name": "Tablet", "session": True})
         phone.page.set_content(desk.ask("GET", "/devices/window/qr")["svg"])
         (scanned,) = seen_by_a_camera(phone.page)
         assert scanned == window["links"][0]

@@ -113,16 +113,19 @@ def test_status_counts_phones_and_pair_asks_once(lan: Lan, tmp_path: Path) -> No
         terminal.read_until(lambda seen: "and type" in seen.text)
         phone = Phone(browser, desk)
         digits = phone.shows_digits(desk.ask("GET", "/devices/window")["links"][0])
-        terminal.read_until(lambda seen: "[y/N]" in seen.text)
-        terminal.type("y\n")
+        terminal.read_until(lambda seen: "Same, mine [m]" in seen.text)
+        terminal.type("m\n")
         desk.wait_for(lambda: desk.ask("GET", "/devices/window")["state"] == "waiting", 10)
         seen = terminal.read_until(lambda seen: "Now tap “Same number” on the phone" in seen.raw)
         assert digits in seen.text
         phone.page.get_by_role("button", name="Same number").click()
         done = terminal.to_end()
         assert done.code == 0
-        assert done.text.count("[y/N]") == 1
-        assert "✓ Android, Chrome joined; it may talk and listen. Change: rappd devices scopes" in done.lines
+        assert done.text.count("Same, mine [m]") == 1
+        assert (
+            "✓ Android, Chrome joined; it is yours, and sees your conversations and memory. Change: rappd devices scopes"
+            in done.lines
+        )
         phone.page.get_by_role("button", name="Start talking").click()
         phone.is_connected()
         assert "  Phones    1, connected" in on_terminal(desk, "status").lines

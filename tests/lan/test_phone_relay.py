@@ -22,7 +22,7 @@ ATTACK = Path(__file__).with_name("relay_attack.py")
 
 def test_relay_between_phone_and_computer_is_noticed(lan: Lan, tmp_path: Path) -> None:
     desk, relay = Daemon(lan.machine("desk"), tmp_path).start(), lan.machine("relay")
-    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    link = desk.ask("POST", "/devices/window", {"session": True})["links"][0]
     ran = relay.run([sys.executable, ATTACK, link], timeout=60)
     assert json.loads(ran.stdout) == {"computer": "stopped", "reason": "expired"}, ran.stderr
     assert desk.ask("GET", "/devices/window")["state"] == "open"
@@ -31,7 +31,7 @@ def test_relay_between_phone_and_computer_is_noticed(lan: Lan, tmp_path: Path) -
 
 def test_relay_that_knows_the_code_shows_other_digits(lan: Lan, tmp_path: Path) -> None:
     desk, relay = Daemon(lan.machine("desk"), tmp_path).start(), lan.machine("relay")
-    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    link = desk.ask("POST", "/devices/window", {"session": True})["links"][0]
     attack = relay.start(
         [sys.executable, ATTACK, link, "--knows"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
@@ -44,7 +44,7 @@ def test_relay_that_knows_the_code_shows_other_digits(lan: Lan, tmp_path: Path) 
 
 def test_relay_that_claims_each_sides_certificate_gets_no_connection(lan: Lan, tmp_path: Path) -> None:
     desk, relay = Daemon(lan.machine("desk"), tmp_path).start(), lan.machine("relay")
-    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    link = desk.ask("POST", "/devices/window", {"session": True})["links"][0]
     ran = relay.run([sys.executable, ATTACK, link, "--claims"], timeout=90)
     assert json.loads(ran.stdout) == {"opened": []}, ran.stderr
     state = desk.ask("GET", "/devices/window")
@@ -53,7 +53,7 @@ def test_relay_that_claims_each_sides_certificate_gets_no_connection(lan: Lan, t
 
 def test_relay_that_hides_its_certificate_is_refused(lan: Lan, tmp_path: Path) -> None:
     desk, relay = Daemon(lan.machine("desk"), tmp_path).start(), lan.machine("relay")
-    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    link = desk.ask("POST", "/devices/window", {"session": True})["links"][0]
     ran = relay.run([sys.executable, ATTACK, link, "--forms"], timeout=60)
     assert json.loads(ran.stdout) == {"statuses": [400]}, ran.stderr
 
@@ -67,7 +67,7 @@ HIDDEN = ["none", "ufrag line 1", "fingerprint '\\u2028' line", "name line 0", "
 def test_relay_before_a_browser_shows_other_digits_or_none(lan: Lan, tmp_path: Path, form: str) -> None:
     desk, relay = Daemon(lan.machine("desk"), tmp_path), lan.machine("relay")
     desk.start()
-    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    link = desk.ask("POST", "/devices/window", {"session": True})["links"][0]
     pipe = subprocess.PIPE
     attack = relay.start([sys.executable, ATTACK, link, "--page"], stdin=pipe, stdout=pipe, text=True)
     assert attack.stdin is not None and attack.stdout is not None
@@ -109,7 +109,7 @@ def test_page_refuses_every_hostile_answer_and_offers_what_the_computer_takes(
     forms = hostile()
     with chromium_on(lan.machine("phone"), tmp_path) as browser:
         phone = Phone(browser, desk)
-        phone.page.goto(desk.ask("POST", "/devices/window", {})["short_links"][0])
+        phone.page.goto(desk.ask("POST", "/devices/window", {"session": True})["short_links"][0])
         taken, own, text = phone.page.evaluate(CHECKS, [GOOD, json.dumps(forms), ADDED])
     assert taken == ["good"]
     assert checked(own).setup == "actpass"
@@ -142,7 +142,7 @@ CHECKS = """async ([good, forms, more]) => {
 
 def test_five_bad_proofs_shut_out_their_machine_and_leave_the_code(lan: Lan, tmp_path: Path) -> None:
     desk, relay = Daemon(lan.machine("desk"), tmp_path).start(), lan.machine("relay")
-    link = desk.ask("POST", "/devices/window", {})["links"][0]
+    link = desk.ask("POST", "/devices/window", {"session": True})["links"][0]
     tried = [relay.run([sys.executable, ATTACK, link], timeout=60) for _ in range(6)]
     assert ["HTTP Error 403" in one.stderr for one in tried] == [False] * 5 + [True]
     assert desk.ask("GET", "/devices/window")["state"] == "open"

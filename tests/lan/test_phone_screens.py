@@ -22,7 +22,7 @@ pytestmark = pytest.mark.browser
 
 PICTURES = REPO / "build" / "phone-screens"
 SIZES = ((390, 844), (1280, 800))
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live)")]
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live, .visually-hidden, .who, .conversation-title)")]
     .filter(box => box.clientWidth > 0 && (box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
         || box.getBoundingClientRect().right > innerWidth + 1 || box.getBoundingClientRect().left < -1))
     .map(box => box.outerHTML.slice(0, 120))"""
@@ -59,7 +59,7 @@ def seen(phone: Phone, name: str) -> None:
     page = phone.page
     page.evaluate(axe_core())
     for theme, rules in THEMES:
-        page.emulate_media(color_scheme=theme)
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         for width, height in ((320, 640), *SIZES):
             page.set_viewport_size({"width": width, "height": height})
             assert page.evaluate(SIDEWAYS) == [], (name, width)
@@ -72,7 +72,7 @@ def seen(phone: Phone, name: str) -> None:
 
 
 def window(desk: Daemon) -> Any:
-    return desk.ask("POST", "/devices/window", {})
+    return desk.ask("POST", "/devices/window", {"session": True})
 
 
 def says(page: Page, text: str) -> None:
@@ -113,15 +113,14 @@ def test_screens_from_the_code_to_the_conversation(desk: Daemon, browser: Browse
     desk.ask("POST", "/devices/" + paired_device(desk)["id"], {"workflows": True})
     phone.write("hello " + "averylongword" * 12)
     phone.is_answered(1)
-    page.get_by_text("Workflows").wait_for()
     seen(phone, "chat")
-    page.get_by_text("Workflows").click()
-    seen(phone, "workflows")
-    page.get_by_text("Workflows").click()
-    page.get_by_label("More").click()
-    page.get_by_text("Why “Not secure”?").click()
-    seen(phone, "menu")
-    page.get_by_label("More").click()
+    with phone.more():
+        seen(phone, "menu")
+        page.get_by_text("Workflows").click()
+        seen(phone, "workflows")
+        page.get_by_text("Workflows").click()
+        page.get_by_text("Why “Not secure”?").click()
+        seen(phone, "menu-why")
     desk.crash()
     says(page, "Lost desk. Trying again. What you write is kept.")
     phone.write("kept")
@@ -157,8 +156,11 @@ def test_screens_of_what_goes_wrong(desk: Daemon, browser: Browser) -> None:
     forgetful.is_connected()
     forgetful.write("hello")
     forgetful.is_answered(1)
-    forgetful.page.get_by_label("More").click()
-    forgetful.page.get_by_role("button", name="Disconnect this phone").click()
+    with forgetful.more():
+        forgetful.page.get_by_role("button", name="Disconnect this phone").click()
+    says(forgetful.page, "Disconnect this phone?")
+    seen(forgetful, "leaving")
+    forgetful.page.get_by_role("button", name="Disconnect", exact=True).click()
     says(forgetful.page, "You left.")
     seen(forgetful, "left")
     assert phone.errors == other.errors == forgetful.errors == []
@@ -186,6 +188,6 @@ def test_screens_without_a_private_line(desk: Daemon, browser: Browser) -> None:
     desk.ask("POST", "/devices/window/answer", {"id": shown["id"], "same": True})
     phone.page.get_by_role("button", name="Start talking").click()
     phone.page.get_by_text("● connected, not private").wait_for()
-    phone.page.get_by_label("More").click()
-    seen(phone, "menu-websocket")
+    with phone.more():
+        seen(phone, "menu-websocket")
     assert phone.errors == []

@@ -49,7 +49,7 @@ def test_phone_over_https_checks_the_computers_signature(lan: Lan, tmp_path: Pat
 
 def test_pairing_over_https_shows_the_certificate(lan: Lan, tmp_path: Path) -> None:
     desk, machine = Daemon(lan.machine("desk"), tmp_path, RAPPD_TETHER_TLS="on"), lan.machine("phone")
-    window = desk.start().request("POST", "/devices/window", {}).json()
+    window = desk.start().request("POST", "/devices/window", {"session": True}).json()
     address, port = window["links"][0].split("/")[2].split(":")
     command = ["openssl", "s_client", "-connect", f"{address}:{port}", "-showcerts"]
     shown = machine.run(command, input="", timeout=20).stdout

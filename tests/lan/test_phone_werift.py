@@ -63,7 +63,7 @@ def test_phone_of_another_stack_pairs_chats_and_resumes(lan: Lan, tmp_path: Path
     desk, machine = Daemon(lan.machine("desk"), tmp_path).start(), lan.machine("phone")
     assert isinstance(desk, Daemon)
     phone = NodePhone(machine, tmp_path)
-    window = desk.ask("POST", "/devices/window", {})
+    window = desk.ask("POST", "/devices/window", {"session": True})
     pairing = phone.start("pair", window["links"][0], "hello")
     asked = desk.wait_for(lambda: shown(desk), 30, "the digits")
     desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})

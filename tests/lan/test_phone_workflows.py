@@ -56,15 +56,17 @@ def shot(phone: Phone, name: str) -> None:
 
 def start(page: Page) -> None:
     page.get_by_role("button", name="Start Lantern").click()
-    page.get_by_role("dialog").get_by_role("button", name="Start").click()
+    page.locator("dialog.starting").get_by_role("button", name="Start").click()
 
 
 def test_phone_runs_pauses_and_interrupts_a_workflow(phone: Phone) -> None:
     page = phone.page
-    assert not page.get_by_text("Workflows").is_visible()
+    with phone.more():
+        assert not page.get_by_text("Workflows").is_visible()
     phone.daemon.ask("POST", "/devices/Anna", {"workflows": True})
-    page.get_by_text("Workflows").click()
-    start(page)
+    with phone.more():
+        page.get_by_text("Workflows").click()
+        start(page)
     page.get_by_text("step 1 of 2 · Keeper").wait_for()
     page.get_by_text("desk uses Lantern").wait_for()
     shot(phone, "running")
@@ -72,20 +74,23 @@ def test_phone_runs_pauses_and_interrupts_a_workflow(phone: Phone) -> None:
     page.get_by_role("button", name="Interrupt").click()
     page.get_by_text("Interrupted: step 1 is asked again afterwards.").wait_for()
     page.get_by_text("Lantern goes on with step 1.").wait_for()
-    page.get_by_role("button", name="Pause Lantern").click()
+    with phone.more():
+        page.get_by_role("button", name="Pause Lantern").click()
     page.get_by_text("step 1 of 2 · Keeper · paused").wait_for()
     shot(phone, "paused")
     (phone.daemon.data / "go").write_text("")
     page.get_by_text("the lantern is lit").wait_for()
-    page.get_by_role("button", name="Go on Lantern").click()
+    with phone.more():
+        page.get_by_role("button", name="Go on Lantern").click()
     page.get_by_text("Lantern is done.").wait_for()
     assert page.get_by_text("Told: the lantern is lit.").is_visible()
-    assert not page.locator(".pill").is_visible()
+    assert not page.locator(".step").is_visible()
     shot(phone, "done")
     (phone.daemon.data / "go").unlink()
-    start(page)
-    page.get_by_role("button", name="Stop Lantern").click()
-    page.get_by_text("Lantern was aborted.").wait_for()
-    phone.daemon.ask("POST", "/devices/Anna", {"workflows": False})
-    page.get_by_role("button", name="Start Lantern").wait_for(state="hidden")
+    with phone.more():
+        start(page)
+        page.get_by_role("button", name="Stop Lantern").click()
+        page.get_by_text("Lantern was aborted.").wait_for()
+        phone.daemon.ask("POST", "/devices/Anna", {"workflows": False})
+        page.get_by_role("button", name="Start Lantern").wait_for(state="hidden")
     assert phone.errors == []

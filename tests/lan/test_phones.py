@@ -93,7 +93,7 @@ def test_phone_scans_compares_and_is_answered(place: Place) -> None:
 
 
 def test_phone_types_the_code_instead_of_scanning(place: Place) -> None:
-    window = place.desk.ask("POST", "/devices/window", {})
+    window = place.desk.ask("POST", "/devices/window", {"session": True})
     phone = Phone(place.browser, place.desk)
     phone.page.goto(window["short_links"][0])
     phone.page.get_by_role("textbox", name="Code").fill(window["code"].lower().replace("-", " "))
@@ -173,7 +173,7 @@ def test_phone_removed_is_told_at_once_and_stays_out(place: Place) -> None:
 
 @pytest.mark.parametrize("who", ["phone", "computer"])
 def test_phone_pairing_stops_at_one_no(place: Place, who: str) -> None:
-    window = place.desk.ask("POST", "/devices/window", {})
+    window = place.desk.ask("POST", "/devices/window", {"session": True})
     phone = Phone(place.browser, place.desk)
     phone.shows_digits(window["links"][0])
     if who == "phone":
@@ -187,7 +187,7 @@ def test_phone_pairing_stops_at_one_no(place: Place, who: str) -> None:
 
 
 def test_phone_with_a_used_code_is_told_it_expired(place: Place) -> None:
-    window = place.desk.ask("POST", "/devices/window", {})
+    window = place.desk.ask("POST", "/devices/window", {"session": True})
     phone = Phone(place.browser, place.desk)
     phone.shows_digits(window["links"][0])
     phone.page.get_by_role("button", name="Same number").click()
@@ -233,7 +233,7 @@ def test_phone_reaches_no_structural_agent(chromium: BrowserType, tmp_path: Path
 
 def test_page_derives_what_the_computer_derives(place: Place) -> None:
     phone = Phone(place.browser, place.desk)
-    phone.page.goto(place.desk.ask("POST", "/devices/window", {})["short_links"][0])
+    phone.page.goto(place.desk.ask("POST", "/devices/window", {"session": True})["short_links"][0])
     found = phone.page.evaluate(
         """async () => {
             const page = await import("/t/proofs.js");
@@ -258,7 +258,7 @@ def test_phone_without_udp_asks_before_a_websocket_then_talks(place: Place) -> N
     phone.page.add_init_script(WITHOUT_UDP)
     sockets: list[str] = []
     phone.page.on("websocket", lambda socket: sockets.append(socket.url))
-    window = place.desk.ask("POST", "/devices/window", {})
+    window = place.desk.ask("POST", "/devices/window", {"session": True})
     phone.page.goto(window["links"][0])
     phone.page.get_by_text("Others on it could read what is said.").wait_for()
     assert same_weight(phone.page, "Stop", "Talk anyway")
@@ -325,9 +325,8 @@ def test_phone_reads_answers_aloud_once_it_is_switched_on(place: Place) -> None:
     phone.write("before")
     phone.is_answered(1)
     assert phone.page.get_by_role("button", name="Dictate").count() == 0, "no microphone on plain http"
-    phone.page.get_by_label("More").click()
-    switch = phone.page.get_by_role("button", name="Read answers aloud")
-    switch.click()
+    with phone.more():
+        phone.page.get_by_role("button", name="Read answers aloud").click()
     phone.write("after")
     phone.is_answered(2)
     assert phone.page.evaluate("spoken") == ["fake-llm: after"]
@@ -337,8 +336,8 @@ def test_phone_reads_answers_aloud_once_it_is_switched_on(place: Place) -> None:
     phone.write("again")
     phone.is_answered(3)
     assert phone.page.evaluate("spoken") == ["fake-llm: again"], "what was said before is not read again"
-    phone.page.get_by_label("More").click()
-    phone.page.get_by_role("button", name="Stop reading aloud").click()
+    with phone.more():
+        phone.page.get_by_role("button", name="Stop reading aloud").click()
     phone.write("quiet")
     phone.is_answered(4)
     assert phone.page.evaluate("spoken") == ["fake-llm: again"]
@@ -367,7 +366,7 @@ def test_phone_dictates_where_the_page_is_secure(place: Place) -> None:
 
 def test_home_screen_icon_finds_its_pictures(place: Place) -> None:
     phone = Phone(place.browser, place.desk)
-    phone.page.goto(place.desk.ask("POST", "/devices/window", {})["short_links"][0])
+    phone.page.goto(place.desk.ask("POST", "/devices/window", {"session": True})["short_links"][0])
     sizes = phone.page.evaluate(
         """async () => {
             const manifest = await (await fetch(document.querySelector("link[rel=manifest]").href)).json();
@@ -387,7 +386,7 @@ def test_home_screen_icon_finds_its_pictures(place: Place) -> None:
 
 
 def test_qr_code_in_the_terminal_is_the_link(place: Place) -> None:
-    link = place.desk.ask("POST", "/devices/window", {})["links"][0]
+    link = place.desk.ask("POST", "/devices/window", {"session": True})["links"][0]
     lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in as_text(link)]
     assert max(map(len, lines)) <= 80
     halves = {" ": (255, 255), "▀": (0, 255), "▄": (255, 0), "█": (0, 0)}
@@ -406,7 +405,9 @@ FOREIGN = {
 @pytest.mark.parametrize("case", FOREIGN)
 def test_offer_from_elsewhere_is_refused(place: Place, case: str) -> None:
     headers, status = FOREIGN[case]
-    address = place.desk.ask("POST", "/devices/window", {})["short_links"][0].removesuffix("/t")
+    address = place.desk.ask("POST", "/devices/window", {"session": True})["short_links"][0].removesuffix(
+        "/t"
+    )
     options = [
         word
         for key, value in {"Content-Type": "application/json", **headers}.items()
@@ -442,7 +443,9 @@ def test_listener_serves_nothing_else_and_closes_again(place: Place) -> None:
 
 
 def test_unknown_device_is_refused_like_any_other(place: Place) -> None:
-    address = place.desk.ask("POST", "/devices/window", {})["short_links"][0].removesuffix("/t")
+    address = place.desk.ask("POST", "/devices/window", {"session": True})["short_links"][0].removesuffix(
+        "/t"
+    )
     phone = Phone(place.browser, place.desk)
     phone.page.goto(f"{address}/t")
     body = {"device": "ab" * 32, "commit": "A" * 43}

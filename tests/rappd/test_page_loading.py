@@ -11,7 +11,7 @@ from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 
 import rappd
-from rappd.listeners.loopback.static_files import WebAssets, static_imports
+from rappd.listeners.web_assets import WebAssets, static_imports
 
 _PRELOADED = re.compile(r'<link rel="modulepreload" href="([^"]+)">')
 _MOST_REQUESTS = 60

@@ -31,7 +31,7 @@ def test_person_without_a_terminal_scans_compares_chats_and_sees_a_twin_answer(
         digits = phone.shows_digits(link)
         expect(screen.get_by_text(digits)).to_be_visible()
         phone.page.get_by_role("button", name="Same number").click()
-        screen.get_by_role("button", name="Same number").click()
+        screen.get_by_role("button", name="Same, mine").click()
         phone.page.get_by_role("button", name="Start talking").click()
         phone.is_connected()
 

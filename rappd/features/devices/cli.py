@@ -16,6 +16,7 @@ from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
+WHOSE = {"mine": "mine", "guest": "a guest's"}
 _WAYS = {"webrtc": "connected", "websocket": "connected (WebSocket)"}
 
 Row = dict[str, Any]
@@ -46,7 +47,7 @@ def show(device: str, printer: Printer) -> None:
 def _show(row: Row) -> None:
     print_out(strip_control(row["name"]))
     for label, value in (
-        ("Seen", f"{_way(row)}, from {row['seen_from']}"), ("May", _may(row)), ("Memory", row["user"]),
+        ("Seen", f"{_way(row)}, from {row['seen_from']}"), ("Whose", WHOSE[row["kind"]]), ("May", _may(row)), ("Memory", row["user"]),
         ("Joined", ago(time.time() - row["created_at"])), ("Id", row["id"]),
     ):  # fmt: skip
         print_out(f"  {label:8}{strip_control(str(value))}")
@@ -73,10 +74,19 @@ def rename(device: str, name: str, printer: Printer) -> None:
 @click.option(
     "--approve/--no-approve", default=None, help="It may answer what waits for you, if it joined over https."
 )
-@click.option("--user", metavar="GUID", help="Whose memory counts when it talks; `shared` for everybody's.")
+@click.option(
+    "--mine", "kind", flag_value="mine", help="It is your own: your memory, conversations and rights."
+)
+@click.option(
+    "--guest", "kind", flag_value="guest", help="It is a guest's: a memory of its own, and it talks only."
+)
+@click.option("--session/--no-session", default=None, help="It joins the session of the phones.")
+@click.option("--user", metavar="GUID", help="Whose memory counts when it talks; `own` for its own.")
 @JSON
 def scopes(
     device: str,
+    kind: str | None,
+    session: bool | None,
     scope: str | None,
     workflows: bool | None,
     eggs: bool | None,
@@ -87,13 +97,14 @@ def scopes(
 ) -> None:
     """Show or change what a phone may do."""
     daemon = ControlClient(Home.here())
-    asked: Row = {"scope": scope, "workflows": workflows, "eggs": eggs, "notices": notices, "user": user}
-    asked["approve"] = approve
+    asked: Row = {
+        "kind": kind, "session": session, "scope": scope, "workflows": workflows, "eggs": eggs,
+        "notices": notices, "approve": approve, "user": "" if user == "own" else user,
+    }  # fmt: skip
     body = {key: value for key, value in asked.items() if value is not None}
-    if user == "shared":
-        body["user"] = ""
     row = daemon.do("devices.change" if body else "devices.show", device=device, **body)
-    printer.done(row, f"{strip_control(row['name'])} may {_may(row)}; memory: {row['user']}.")
+    name = strip_control(row["name"])
+    printer.done(row, f"{name} is {WHOSE[row['kind']]}, and may {_may(row)}; memory: {row['user']}.")
 
 
 @devices.command("send")
@@ -125,12 +136,14 @@ def _way(row: Row) -> str:
 
 def _may(row: Row) -> str:
     words = ["talk, listen" if row["scope"] == "talk" else "listen"]
-    return ", ".join([*words, *(name for name in ("workflows", "eggs", "notices", "approve") if row[name])])
+    more = [name for name in ("workflows", "eggs", "notices", "approve") if row[name]]
+    return ", ".join([*words, *more, *(["the session"] if row["invited"] else [])])
 
 
 _DEVICES = Table(
     ("NAME", "name"),
     ("SEEN", _way),
+    ("WHOSE", lambda row: WHOSE[row["kind"]]),
     ("MAY", _may),
     ("MEMORY", lambda row: str(row["user"])[:20]),
     ("ID", lambda row: str(row["id"])[:8]),

@@ -7,6 +7,7 @@ from typing import Any
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.waiting import whole_path
 from rappd.features.operation import OWNER, Text, operation
+from rappd.tether.devices import checked_kind, rights_of
 from rappd.tether.service import TetherService
 
 
@@ -28,10 +29,17 @@ class DeviceOperations:
 
     @operation("devices.open_window", "POST", "/devices/window", right=OWNER)
     async def open_window(
-        self, name: str = "", ttl: float | None = None, scope: str = "", user: str = ""
+        self,
+        name: str = "",
+        ttl: float | None = None,
+        scope: str = "",
+        user: str = "",
+        session: bool = False,
     ) -> dict[str, Any]:
-        """Shows a new code: perhaps `name`, `ttl` in seconds, `scope` (`talk` or `listen`), `user`."""
-        return await self._tether.open_window(name=name, seconds=ttl, scope=scope or "talk", user=user)
+        """Shows a new code: perhaps `name`, `ttl` in seconds, `scope` (`talk` or `listen`), `user`, and `session`: it joins that of the phones."""
+        return await self._tether.open_window(
+            name=name, seconds=ttl, scope=scope or "talk", user=user, session=session
+        )
 
     @operation("devices.qr", "GET", "/devices/window/qr", right=OWNER)
     async def qr_code(self) -> dict[str, Any]:
@@ -39,9 +47,9 @@ class DeviceOperations:
         return {"svg": self._tether.qr_code()}
 
     @operation("devices.answer", "POST", "/devices/window/answer", right=OWNER)
-    async def answer(self, id: Text, same: bool) -> dict[str, Any]:
-        """Says whether both screens show the same digits: the window's `id`, `same`."""
-        return self._tether.answer(id, same)
+    async def answer(self, id: Text, same: bool, kind: str = "guest") -> dict[str, Any]:
+        """Says whether both screens show the same digits: the window's `id`, `same`, and whose phone it is: `mine`, or a `guest`'s."""
+        return self._tether.answer(id, same, checked_kind(kind))
 
     @operation("devices.close_window", "DELETE", "/devices/window", right=OWNER)
     async def close_window(self) -> dict[str, Any]:
@@ -64,21 +72,37 @@ class DeviceOperations:
         notices: bool | None = None,
         user: str | None = None,
         approve: bool | None = None,
+        kind: str = "",
+        session: bool | None = None,
     ) -> dict[str, Any]:
-        """Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices`, `approve` or `user`; what is left out stays."""
+        """Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices`, `approve`, `user`, `session`; what is left out stays.
+
+        `kind` is `mine` or `guest`, and gives it the rights of one.
+        """
         found = self._tether.devices.find(device)
         rights = {"workflows": workflows, "eggs": eggs, "notices": notices}
-        if not (name or scope) and user is None and all(one is None for one in (*rights.values(), approve)):
+        if (
+            not (name or scope or kind)
+            and user is None
+            and session is None
+            and all(one is None for one in (*rights.values(), approve))
+        ):
             raise UsageProblemError(
                 "There is nothing to change.",
-                do="Send name, scope, workflows, eggs, notices, approve or user.",
+                do="Send name, kind, scope, workflows, eggs, notices, approve, user or session.",
             )
+        whose = checked_kind(kind) if kind else None
+        if whose == "mine" and user is None:
+            user = ""  # the owner's
+        if whose is not None and approve is None:
+            approve = whose == "mine" and found.tls
         if approve is not None:
             self._tether.let_approve(found, approve)
         if name:
             self._tether.devices.rename(found, name)
-        kept = {right: getattr(found, right) if one is None else one for right, one in rights.items()}
-        self._tether.allow(found, scope or found.scope, **kept, user=user)
+        had = rights_of(whose) if whose else {right: getattr(found, right) for right in rights}
+        kept = {right: had[right] if one is None else one for right, one in rights.items()}
+        self._tether.allow(found, scope or found.scope, **kept, user=user, kind=whose, invited=session)
         return self._tether.shown(found)
 
     @operation("devices.send_egg", "POST", "/devices/{device}/eggs", right=OWNER)

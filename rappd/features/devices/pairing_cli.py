@@ -34,6 +34,16 @@ _WARNS = (
     "Go on there only if the certificate's SHA-256 fingerprint is:"
 )
 
+_VERDICTS = {
+    "m": (True, "mine"), "mine": (True, "mine"), "g": (True, "guest"), "guest": (True, "guest"),
+    "n": (False, "guest"), "no": (False, "guest"), "": (False, "guest"),
+}  # fmt: skip
+"""A "y" is asked again: it does not say whose phone it is."""
+_PAIRED = {
+    "mine": "it is yours, and sees your conversations and memory",
+    "guest": "it is a guest's, with conversations and a memory of its own",
+}
+
 Row = dict[str, Any]
 
 
@@ -71,12 +81,20 @@ class PhoneNotPairedError(ReportableError):
     "--user",
     default="",
     metavar="GUID",
-    help="Whose memory counts when it talks; the shared one without this.",
+    help="Whose memory counts when it talks; its own without this, or yours on your own phone.",
 )
+@click.option("--session", is_flag=True, help="It joins the session of the phones.")
 @click.option("--cancel", is_flag=True, help="Cancel the code that is shown now.")
 @json_option("One JSON object a line, for each change.")
 def pair(
-    words: tuple[str, ...], name: str, ttl: int | None, scope: str, user: str, cancel: bool, printer: Printer
+    words: tuple[str, ...],
+    name: str,
+    ttl: int | None,
+    scope: str,
+    user: str,
+    session: bool,
+    cancel: bool,
+    printer: Printer,
 ) -> None:
     """Let a phone join by scanning a QR code.
 
@@ -91,7 +109,7 @@ def pair(
         daemon.do("devices.close_window")
         print_status("good", "The code is cancelled.")
         return
-    body: Row = {"name": name, "scope": scope, "user": "" if user == "shared" else user}
+    body: Row = {"name": name, "scope": scope, "user": user, "session": session}
     row = daemon.do("devices.open_window", **body, ttl=ttl or None)
     try:
         _follow(daemon, row, printer)
@@ -188,20 +206,27 @@ def _asked(daemon: ControlClient, row: Row, printer: Printer) -> Row:
     if not interactive():
         print_err("Answer in the page, under Devices.")
         return _waited(daemon, "compare", printer)
-    sys.stderr.write("Does the phone show the same number? [y/N] ")
-    sys.stderr.flush()
-    while not select.select([sys.stdin], [], [], _PAUSE)[0]:
-        now = daemon.do("devices.window")
-        if now["state"] != "compare":  # the phone said no, or the time is over
-            print_err()
-            return now
-    same = sys.stdin.readline().strip().lower() in ("y", "yes")
-    found = daemon.do("devices.answer", id=row["id"], same=same)
+    print_err("Does the phone show the same number?")
+    verdict = None
+    while verdict is None:
+        sys.stderr.write("Same, mine [m]   Same, a guest's [g]   Different [n]: ")
+        sys.stderr.flush()
+        while not select.select([sys.stdin], [], [], _PAUSE)[0]:
+            now = daemon.do("devices.window")
+            if now["state"] != "compare":  # the phone said no, or the time is over
+                print_err()
+                return now
+        line = sys.stdin.readline()
+        verdict = _VERDICTS.get(line.strip().lower() if line else "n")
+    same, kind = verdict
+    found = daemon.do("devices.answer", id=row["id"], same=same, kind=kind)
     return {**found, "state": "waiting"} if found["state"] == "compare" else found
 
 
 def _show_paired(device: Row) -> None:
-    what = "it may talk and listen" if device["scope"] == "talk" else "it may listen"
+    what = _PAIRED[device["kind"]]
+    if device["scope"] == "listen":
+        what = "it may listen"
     print_status(
         "good", f"{strip_control(device['name'])} joined; {what}. Change: {command('rappd devices scopes')}"
     )

@@ -8,16 +8,15 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from envelopes.codecs.chat import ChatRequest, decode_request, reply_body, request_envelope
-from envelopes.envelope import ERROR, Envelope, is_uuid, new_id
-from envelopes.errors import ReportableError
+from envelopes.codecs.chat import ChatRequest, decode_request, request_envelope
+from envelopes.envelope import ERROR, is_uuid, new_id
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.conversations.chat_turns import answer_body, last_event
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import check_depth, ok, refusal
 from rappd.listeners.event_stream import last_seen, opened
 from rappd.listeners.loopback.security import caller, tenant_of
-from rappd.tenants.tenant import Tenant
 
 routes = web.RouteTableDef()
 
@@ -34,8 +33,8 @@ async def chat(request: web.Request) -> web.Response:
     if asked.turn_id is None:
         envelope = request_envelope(asked, recipient=tenant.id)
         reply = await daemon.dispatcher.submit(envelope, who, session=session, fresh=fresh).reply()
-        return refusal(reply) if reply.verb == ERROR else ok(_body(tenant, reply, session))
-    last = await _last_event(_named_turn(request, asked, session), tenant)
+        return refusal(reply) if reply.verb == ERROR else ok(answer_body(tenant, reply, session))
+    last = await last_event(_named_turn(request, asked, session), tenant)
     status, found = _whole_answer(last)
     return ok(found, status)
 
@@ -50,7 +49,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     async with opened(request, **{"X-Turn-Id": asked.turn_id}) as events:
         async for number, event in turn.events(last_seen(request)):
             await events.send(event, number)
-        await events.send(await _last_event(turn, tenant_of(request)), turn.number + 1)
+        await events.send(await last_event(turn, tenant_of(request)), turn.number + 1)
     return events.response
 
 
@@ -81,28 +80,6 @@ def _named_turn(request: web.Request, asked: ChatRequest, session: Any) -> Turn:
     """The turn of that id: the one under way or lately over, or a new one."""
     envelope = request_envelope(asked, recipient=tenant_of(request).id)
     return request.app[DAEMON].dispatcher.submit(envelope, caller(request), session=session, named=True)
-
-
-def _body(tenant: Tenant, reply: Envelope, session: Any) -> dict[str, Any]:
-    modes = tenant.settings
-    return reply_body(reply, session_id=session, voice_mode=modes.voice, twin_mode=modes.twin)
-
-
-async def _last_event(turn: Turn, tenant: Tenant) -> dict[str, Any]:
-    try:
-        reply = await turn.reply()
-    except ReportableError as found:
-        return {"type": "error", **found.as_json(), "status": found.status}
-    if reply.verb == ERROR:
-        data = reply.data
-        return {
-            "type": "error",
-            "error": data.get("msg", ""),
-            "do": data.get("do", ""),
-            "code": data.get("reason", "failed"),
-            "status": data.get("code", 500),
-        }
-    return {"type": "done", "thread": reply.thread, "turn_id": reply.id, **_body(tenant, reply, turn.session)}
 
 
 def _whole_answer(event: dict[str, Any]) -> tuple[int, dict[str, Any]]:

@@ -111,6 +111,7 @@ async function prove(asked, key, pin, name) {
 
 async function open(offer) {
   try {
+    if (!globalThis.RTCPeerConnection) throw new Error("no WebRTC in this browser");
     return await byWebRtc(offer, await certificate());
   } catch (error) {
     if (error instanceof RefusedError && !BY_SOCKET.includes(error.code)) throw refusal(error);

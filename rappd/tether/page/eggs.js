@@ -16,7 +16,7 @@ export function eggs(session) {
   let drawn = "";
 
   const start = (words, work) => {
-    menu.closest("details")?.removeAttribute("open"); // it would cover the question
+    (menu.closest("dialog") ?? waiting.closest("dialog"))?.close(); // it would cover the question
     ask(line, words, (ended) => run(words, work, ended));
   };
   const run = async (words, work, ended) => {

@@ -1,17 +1,16 @@
 // The phone's page: one sentence and one main button at a time, then the conversation.
 
-import { chat } from "./chat.js";
 import { DiffersError, ExpiredError, pair, registered, RemovedError, scanned, typed } from "./connect.js";
 import { element } from "./element.js";
 import { homeScreen } from "./home-screen.js";
 import { announce } from "./live-region.js";
 import { whyNotSecure } from "./not-secure.js";
 import { Session } from "./session.js";
-import { forget, isBlocked } from "./storage.js";
+import { forget, forgetConversations, forgets, isBlocked } from "./storage.js";
 import { askUnprotected, StoppedError } from "./unprotected.js";
 import { phoneName } from "./phone-name.js";
 
-const screen = document.getElementById("screen");
+const screen = document.getElementById("main");
 const SLOW_MS = 6000;
 
 /** Shows a screen of its own, and says its sentence and the lines below it; a number is read digit by digit. */
@@ -95,7 +94,7 @@ async function join(invitation) {
       return compare(digits, machine);
     });
     const device = await registered();
-    const warning = isBlocked() ? element("p", { className: "hint" }, "This browser forgets. Next time you need a new QR code.") : "";
+    const warning = isBlocked() ? forgets() : "";
     show("You're in.", warning, button("Start talking", () => talk(device, frames)), homeScreen(device.machine), frames.secure ? whyNotSecure() : "");
     screen.querySelector("button").focus();
   } catch (error) {
@@ -122,23 +121,28 @@ async function removed() {
   show("This phone was removed. To come back, ask for a new QR code.", button("Type a code", () => askForCode()));
 }
 
-function talk(device, frames) {
-  let view = null;
+/** The conversation; its modules are there by then, where the first screen stood for a moment. */
+async function talk(device, frames) {
+  const { talk: view } = await import("./talk.js");
+  let shown = null;
   const session = new Session(device, () => {
-    if (session.state === "removed") removed();
-    else if (session.state === "stopped") stopped(() => talk(device, null));
+    if (session.state === "removed") {
+      forgetConversations();
+      removed();
+    } else if (session.state === "stopped") stopped(() => talk(device, null));
     else if (session.state === "replaced") replaced(device.machine, () => talk(device, null));
-    else view?.update();
+    else shown?.update();
   });
-  view = chat(session, device.machine, {
+  shown = view(session, device.machine, {
     onLeave: async () => {
       session.leave();
+      forgetConversations();
       await forget("device");
       show("You left.", element("p", { className: "hint" }, "To come back, ask for a new QR code."));
     },
   });
-  screen.replaceChildren(view);
-  view.update();
+  screen.replaceChildren(shown);
+  shown.start();
   session.run(frames);
 }
 
@@ -151,7 +155,9 @@ async function start() {
 }
 
 askUnprotected(talkAnyway);
-addEventListener("hashchange", () => location.reload()); // a new link, opened where the page is shown already
+addEventListener("hashchange", () => location.hash.startsWith("#v=") && location.reload()); // a new link, opened where the page is shown already
+const later = document.getElementById("then"); // fetched once the first screen is there
+requestAnimationFrame(() => setTimeout(() => document.head.append(later.content)));
 start().catch((error) => {
   if (error instanceof RemovedError) removed();
   else failed(error);

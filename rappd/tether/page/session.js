@@ -2,13 +2,19 @@
 
 import { RemovedError, resume } from "./connect.js";
 import { newId } from "./proofs.js";
+import { Link } from "./link.js";
 import { keep, kept } from "./storage.js";
 import { StoppedError } from "./unprotected.js";
 
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15_000;
-const PING_MS = 5000;
-const DEAD_MS = 15_000;
+// How long without a word from the computer: while the page is seen, a cut is shown after SILENT_MS, and a new way is
+// looked for after GONE_MS. A hidden page's timers are slowed down by the browser.
+const LOOK_MS = 500;
+const PING_MS = 1500;
+const SILENT_MS = 3500;
+const GONE_MS = 7000;
+const HIDDEN = { ping: 5000, gone: 15_000 };
 const PAGE_PAUSE = 30;
 
 export class Session {
@@ -19,7 +25,9 @@ export class Session {
     this.unsent = [];
     this.lastSeq = 0;
     this.id = "";
-    this.state = "lost";
+    this.link = new Link();
+    this.kind = device.kind ?? "";
+    this.state = "connecting";
     this.participants = [];
     this.workflows = [];
     this.players = [];
@@ -45,7 +53,7 @@ export class Session {
     const before = (await kept("unsent")) ?? [];
     this.unsent = [...before, ...this.unsent]; // what was written meanwhile is the latest
     for (const event of ["online", "focus"]) addEventListener(event, () => this.wake());
-    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.wake());
+    document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.seen());
     addEventListener("pagehide", () => this.frames?.send({ type: "bye" }));
     for (let next = frames; !this.left; next = null) {
       try {
@@ -73,6 +81,13 @@ export class Session {
     this.change({ notice: "" });
     await keep("unsent", this.unsent);
     this.sendUnsent();
+  }
+
+  /** The page is looked at again: its timers were slow meanwhile, so that silence says nothing yet. */
+  seen() {
+    this.wake();
+    this.heard = Date.now();
+    this.frames?.send({ type: "ping" });
   }
 
   /** Empties the screens of all. */
@@ -132,15 +147,24 @@ export class Session {
     return new Promise((resolve) => {
       this.frames = frames;
       this.heard = Date.now();
+      let pinged = 0;
       const timer = setInterval(() => {
-        if (Date.now() - this.heard > DEAD_MS) frames.end();
-        else frames.send({ type: "ping" });
-      }, PING_MS);
+        const now = Date.now();
+        const silent = now - this.heard;
+        if (silent > (document.hidden ? HIDDEN.gone : GONE_MS)) frames.end();
+        else if (silent > SILENT_MS && !document.hidden && this.state === "connected") this.change({ state: "lost" });
+        else if (now - pinged >= (document.hidden ? HIDDEN.ping : PING_MS)) {
+          pinged = now;
+          frames.send({ type: "ping" });
+        }
+      }, LOOK_MS);
       frames.listen(
         (message) => this.take(message),
         () => {
           clearInterval(timer);
           this.frames = null;
+          this.welcome = false;
+          this.link.detach();
           for (const { reject } of this.tokens.splice(0)) reject(new Error("The computer is not connected."));
           resolve();
         },
@@ -151,9 +175,12 @@ export class Session {
 
   take(message) {
     this.heard = Date.now();
+    if (this.welcome && this.state === "lost") this.change({ state: "connected" }); // it was only slow
+    if (this.link.take(message)) return;
     if (message.type === "ping") this.frames?.send({ type: "pong" });
     else if (message.type === "welcome") this.welcomed(message);
-    else if (message.type === "events") this.seen(message);
+    else if (message.type === "standing") this.stands(message);
+    else if (message.type === "events") this.shown(message);
     else if (message.type === "refused") this.refused(message);
     else if (message.type === "presence") this.change({ here: message.here.filter((name) => name !== this.device.name) });
     else if (message.type === "workflows") this.change({ workflows: message.workflows, mayRun: message.may_run, players: message.players });
@@ -181,13 +208,17 @@ export class Session {
       this.underway = null;
       this.lastSeq = message.from_seq;
     }
-    const moved = this.id !== "" && message.session !== this.id;
+    const moved = this.id !== "" && message.session !== "" && message.session !== this.id;
+    this.welcome = true;
+    this.link.attach(this.frames);
     this.pause = FIRST_PAUSE;
     this.change({
       notice: moved ? "The computer opened another session." : "",
       closed: message.closed === true,
       id: message.session,
       participants: message.participants,
+      kind: message.kind,
+      here: message.session ? this.here : [],
       mayTalk: message.may_talk,
       secure: message.secure,
       state: "connected",
@@ -195,7 +226,12 @@ export class Session {
     this.sendUnsent();
   }
 
-  async seen(message) {
+  /** Whose phone it is, as its owner said, and what that lets it do over this connection. */
+  stands({ kind, may_talk: mayTalk, secure }) {
+    this.change({ kind, mayTalk, secure });
+  }
+
+  async shown(message) {
     const fresh = message.events.filter((event) => event.seq > this.lastSeq);
     this.events.push(...fresh);
     this.underway = fresh.findLast((event) => event.workflow)?.workflow ?? this.underway;
@@ -231,7 +267,7 @@ export class Session {
   }
 
   sendUnsent() {
-    if (this.state !== "connected") return;
+    if (this.state !== "connected" || !this.id) return;
     for (const one of this.unsent) this.frames?.send({ type: "say", event_id: one.event_id, text: one.text, to: one.to, via: one.via });
   }
 

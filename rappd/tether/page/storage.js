@@ -1,5 +1,7 @@
 // What this phone keeps: its certificate and the device's secret, in IndexedDB; in memory where storage is blocked.
 
+import { element } from "./element.js";
+
 const memory = new Map();
 let blocked = false;
 let opened = null;
@@ -54,6 +56,16 @@ export async function forget(name) {
   }
 }
 
+/** Forgets what was said here: the page's components keep it. */
+export function forgetConversations() {
+  try {
+    for (const name of Object.keys(localStorage)) if (name.startsWith("rappd.")) localStorage.removeItem(name);
+    indexedDB.deleteDatabase("rappd-pictures");
+  } catch {
+    // storage is blocked: nothing was kept
+  }
+}
+
 /** True when this browser forgets everything at the next visit. */
 export const isBlocked = () => blocked;
 
@@ -66,4 +78,19 @@ export async function certificate() {
   const made = await RTCPeerConnection.generateCertificate({ name: "ECDSA", namedCurve: "P-256", expires: YEAR });
   await keep("certificate", made);
   return made;
+}
+
+const WAYS = [
+  [/Edg/, "Edge: Settings, Privacy, Tracking prevention, Exceptions"],
+  [/Firefox|FxiOS/, "Firefox: the shield beside the address, and switch protection off for this page"],
+  [/iPhone|iPad|Macintosh/, "Safari: leave private browsing; on a Mac, Settings, Privacy, and do not block all cookies"],
+  [/./, "Chrome: Settings, Site settings, On-device site data, Allowed to save data"],
+];
+
+/** The warning where storage is blocked, with the way to an exception for this page. */
+export function forgets() {
+  const [, way] = WAYS.find(([agent]) => agent.test(navigator.userAgent));
+  return element("details", { className: "forgets" },
+    element("summary", {}, "This browser forgets. Next time you need a new QR code."),
+    element("p", {}, `To keep this phone known here, allow this address to keep data: ${way}; add ${location.host}.`));
 }

@@ -4,7 +4,7 @@ import { element } from "./element.js";
 
 /** Builds the step pill and the list; `update(session)` draws what changed. */
 export function workflows(session) {
-  const pill = element("p", { className: "pill", role: "status", hidden: true });
+  const pill = element("p", { className: "step", role: "status", hidden: true });
   const rows = element("ul", {});
   const list = element("details", { className: "workflows", hidden: true }, element("summary", {}, "Workflows"), rows);
   const begin = starting(session);

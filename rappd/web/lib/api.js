@@ -9,6 +9,11 @@ const RESIGNED = ["not_signed", "late_signature"];
 /** Says `answered` or `lost` after each request, so that the banner need not ask. */
 export const connection = new EventTarget();
 
+let carrier = null;
+
+/** Sends requests by `other(path, options)`, which resolves to a `Response` as `fetch` does: a phone's page has its own way. */
+export const carryBy = (other) => (carrier = other);
+
 /** A refusal of the daemon, or that it cannot be reached (`code` "away"). */
 export class Problem extends Error {
   constructor({ error, do: todo = "", code = "failed", ...rest }, status = 0) {
@@ -53,11 +58,11 @@ export async function send(path, { method = "GET", json, form, headers = {}, sig
   const { type, body } = await bytesOf(json, form);
   const all = { ...(type && { "Content-Type": type }), ...headers };
   const once = async () => {
-    const signed = await signature({ method, path, type: all["Content-Type"], body });
+    const signed = !carrier && (await signature({ method, path, type: all["Content-Type"], body }));
     if (signed) all[SIGNATURE] = signed;
     else delete all[SIGNATURE];
     try {
-      return await fetch(path, { method, headers: all, body, signal, cache: "no-store" });
+      return await (carrier ?? fetch)(path, { method, headers: all, body, signal, cache: "no-store" });
     } catch (found) {
       if (found.name === "AbortError") throw found;
       throw lost();
@@ -237,4 +242,14 @@ export function saveAs(content, filename) {
   link.click();
   link.remove();
   setTimeout(() => URL.revokeObjectURL(address), KEPT_MS);
+}
+
+/** A new random id (UUID, version 4), also on plain http, where `crypto.randomUUID` is not. */
+export function newId() {
+  if (crypto.randomUUID) return crypto.randomUUID();
+  const octets = crypto.getRandomValues(new Uint8Array(16));
+  octets[6] = (octets[6] & 0x0f) | 0x40;
+  octets[8] = (octets[8] & 0x3f) | 0x80;
+  const hex = [...octets].map((octet) => octet.toString(16).padStart(2, "0")).join("");
+  return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
 }

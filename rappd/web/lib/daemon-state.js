@@ -12,6 +12,7 @@ class DaemonState extends EventTarget {
   health = null;
   awake = true;
   operator = false;
+  reads = false; // what this user said before: the operator, and a phone its own
   #timer = 0;
   #looking = null;
   #ended = false;
@@ -20,7 +21,7 @@ class DaemonState extends EventTarget {
   async start() {
     connection.addEventListener("lost", () => (this.#set({ awake: false }), this.#lookLater()));
     connection.addEventListener("answered", () => this.awake || this.look());
-    connection.addEventListener("not-operator", () => this.#set({ operator: false }));
+    connection.addEventListener("not-operator", () => this.#set({ operator: false, reads: false }));
     document.addEventListener("visibilitychange", () => document.hidden || this.look());
     const former = stored("proof"); // what a session was before it had a key
     store("proof", null);
@@ -29,7 +30,7 @@ class DaemonState extends EventTarget {
   }
 
   /**
-   * Asks how the daemon is, now and then again. Says `change`; `operator` when that right came or
+   * Asks how the daemon is, now and then again. Says `change`; `operator` when that right, or the one to read, came or
    * went; `ended` when it went, or was gone, without being given up here; `back` when it answers again.
    */
   look() {
@@ -46,7 +47,7 @@ class DaemonState extends EventTarget {
         ["/health", "/operator/session"].map((path) => ask(path, { signal: AbortSignal.timeout(LOOK_MS) })),
       );
       store("name", health.name || this.name);
-      this.#set({ awake: true, health, name: health.name || this.name, operator: Boolean(session.operator) });
+      this.#set({ awake: true, health, name: health.name || this.name, ...rightsOf(session) });
       if (session.ended) this.#end();
     } catch (found) {
       if (found.code === undefined) throw found;
@@ -57,13 +58,13 @@ class DaemonState extends EventTarget {
   /** Trades the key of a start link for the operator's session. Raises `Problem` when it is too old. */
   async open(key) {
     const session = await openSession(key);
-    this.#set({ operator: Boolean(session.operator) });
+    this.#set(rightsOf(session));
   }
 
   /** Ends the operator's session; the page still talks. */
   async close() {
     await remove("/operator/session");
-    this.#set({ operator: false });
+    this.#set({ operator: false, reads: false });
   }
 
   /** The command that gives a new operator's link, as this machine's shell can run it. */
@@ -86,11 +87,11 @@ class DaemonState extends EventTarget {
   }
 
   #set(changes) {
-    const was = { awake: this.awake, operator: this.operator, text: this.#text() };
+    const was = { awake: this.awake, operator: this.operator, reads: this.reads, text: this.#text() };
     Object.assign(this, changes);
     if (this.#text() !== was.text) this.dispatchEvent(new Event("change"));
     if (this.operator) this.#ended = false;
-    if (this.operator !== was.operator) this.dispatchEvent(new Event("operator"));
+    if (this.operator !== was.operator || this.reads !== was.reads) this.dispatchEvent(new Event("operator"));
     if (this.awake && !was.awake) this.dispatchEvent(new Event("back"));
   }
 
@@ -104,5 +105,7 @@ class DaemonState extends EventTarget {
     return JSON.stringify([this.name, this.awake, this.operator, this.health]);
   }
 }
+
+const rightsOf = ({ operator, reads }) => ({ operator: Boolean(operator), reads: Boolean(operator || reads) });
 
 export const daemon = new DaemonState();

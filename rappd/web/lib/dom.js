@@ -80,3 +80,16 @@ export function listen(type, sources, heard) {
     for (const source of sources) source.removeEventListener(type, heard);
   };
 }
+
+/** Puts a text where Paste takes it from, also on plain http. */
+export async function copyText(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const back = document.activeElement;
+  const field = Object.assign(document.createElement("textarea"), { value: text, readOnly: true });
+  field.className = "visually-hidden";
+  (document.querySelector("dialog[open]") ?? document.body).append(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+  back?.focus();
+}

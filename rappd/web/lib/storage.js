@@ -1,12 +1,16 @@
 /** Browser storage: `localStorage`, or memory alone where storage is blocked. */
 
-const PREFIX = "rappd.";
+const PAGE = "rappd.";
 const memory = new Map();
+let prefix = PAGE;
+
+/** Keeps what follows apart for `whose`: on a phone, what was said as the owner and as a guest. */
+export const storeFor = (whose) => (prefix = `${PAGE}${whose}.`);
 
 /** The stored value (any JSON value), or `otherwise`. */
 export function stored(name, otherwise = null) {
   try {
-    const text = localStorage.getItem(PREFIX + name) ?? memory.get(name);
+    const text = localStorage.getItem(prefix + name) ?? memory.get(name);
     return text === undefined || text === null ? otherwise : JSON.parse(text);
   } catch {
     return memory.has(name) ? JSON.parse(memory.get(name)) : otherwise;
@@ -17,8 +21,8 @@ export function stored(name, otherwise = null) {
 export function store(name, value) {
   const text = JSON.stringify(value);
   try {
-    if (value === null) localStorage.removeItem(PREFIX + name);
-    else localStorage.setItem(PREFIX + name, text);
+    if (value === null) localStorage.removeItem(prefix + name);
+    else localStorage.setItem(prefix + name, text);
     memory.delete(name);
     return true;
   } catch {
@@ -34,7 +38,7 @@ export function storedNames(start) {
   try {
     for (let at = 0; at < localStorage.length; at += 1) {
       const name = localStorage.key(at);
-      if (name.startsWith(PREFIX)) names.push(name.slice(PREFIX.length));
+      if (name.startsWith(prefix)) names.push(name.slice(prefix.length));
     }
   } catch {
     // storage is blocked: memory is all there is
@@ -45,6 +49,6 @@ export function storedNames(start) {
 /** Calls `listener(value)` when another tab changes `name`. */
 export function onStoredElsewhere(name, listener) {
   addEventListener("storage", (event) => {
-    if (event.key === PREFIX + name) listener(event.newValue === null ? null : JSON.parse(event.newValue));
+    if (event.key === prefix + name) listener(event.newValue === null ? null : JSON.parse(event.newValue));
   });
 }

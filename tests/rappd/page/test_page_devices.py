@@ -40,6 +40,8 @@ def phone(name: str = "Anna", id: str = ANNA, **more: Any) -> dict[str, Any]:
         "scope": "talk",
         "workflows": False,
         "eggs": False,
+        "kind": "guest",
+        "invited": False,
         "user": "shared",
         "session": "",
     }
@@ -85,15 +87,16 @@ def answers(site: Any, *rows: dict[str, Any]) -> None:
 
 
 async def test_devices_are_listed_and_counted(site: Any) -> None:
-    user = "11111111-2222-4333-8444-555555555555"
-    here = phone("Ben", "b2" * 32, connected=True, way="websocket", scope="listen", workflows=True, user=user)
+    here = phone(
+        "Ben", "b2" * 32, connected=True, way="websocket", scope="listen", workflows=True, kind="mine"
+    )
     shown(site, here, phone())
     async with site.opened("#/devices") as page:
         ben, anna = page.locator(f"[data-device='{'b2' * 32}']"), page.locator(f"[data-device='{ANNA}']")
         await expect(ben).to_contain_text("● connected, over a WebSocket")
-        await expect(ben).to_contain_text("may only listen, and start workflows · memory of 11111111")
+        await expect(ben).to_contain_text("your own phone · may only listen, and start workflows")
         await expect(anna).to_contain_text("○ last seen 2 h ago")
-        await expect(anna).to_contain_text("may talk and listen · shared memory · 192.168.1.31")
+        await expect(anna).to_contain_text("a guest's · may talk and listen · 192.168.1.31")
         await expect(page.locator("nav a[href='#/devices'].place")).to_contain_text("2 devices")
         await expect(page.locator(".no-twins")).to_be_hidden()
 
@@ -135,10 +138,12 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         await expect(dialog.locator(".six-digits")).to_contain_text("482 913")
         await expect(dialog.locator(".dialog-inside [aria-live=polite]")).to_contain_text("4 8 2 9 1 3")
         await expect(dialog.locator(".verdicts :focus")).to_have_count(0)
-        assert await page.evaluate("appeared") == [True, True], "a click meant for the code is no answer"
-        await expect(dialog.get_by_role("button", name="Same")).to_be_enabled()
+        assert await page.evaluate("appeared") == [True, True, True], (
+            "a click meant for the code is no answer"
+        )
+        await expect(dialog.get_by_role("button", name="Same, mine")).to_be_enabled()
         assert await dialog.locator(".verdicts button").evaluate_all(EQUAL) == 1
-        await dialog.get_by_role("button", name="Same").click()
+        await dialog.get_by_role("button", name="Same, mine").click()
         await expect(dialog).to_contain_text("Now tap “Same number” on Android.")
         shown(site, phone("Android"), pairing=window("paired", device=phone("Android")))
         await expect(dialog.locator(".outcome")).to_have_text("✓ Android joined.")
@@ -146,7 +151,7 @@ async def test_phone_joins_after_same_is_clicked(site: Any) -> None:
         await dialog.get_by_role("button", name="Close").last.click()
         await expect(page.locator("dialog")).to_have_count(0)
         await expect(page.locator(f"[data-device='{ANNA}']")).to_contain_text("Android")
-    assert bodies(site, "/devices/window/answer") == [{"id": ID, "same": True}]
+    assert bodies(site, "/devices/window/answer") == [{"id": ID, "same": True, "kind": "mine"}]
 
 
 COMPLETE = """() => {
@@ -175,7 +180,7 @@ async def test_phone_with_another_number_is_refused(site: Any) -> None:
         await expect(dialog).to_contain_text("Try a new QR code; if it happens again, change the Wi-Fi.")
         await dialog.get_by_role("button", name="New QR code").click()
         await expect(dialog.get_by_role("img")).to_be_visible()
-    assert bodies(site, "/devices/window/answer") == [{"id": ID, "same": False}]
+    assert bodies(site, "/devices/window/answer") == [{"id": ID, "same": False, "kind": "guest"}]
 
 
 async def test_phone_that_waits_survives_a_reload(site: Any) -> None:
@@ -189,7 +194,7 @@ async def test_phone_that_waits_survives_a_reload(site: Any) -> None:
         card = page.locator(".pairing-card")
         await expect(card).to_contain_text("Android wants to join.")
         await card.get_by_role("button", name="Compare").click()
-        await page.get_by_role("button", name="Same").click()
+        await page.get_by_role("button", name="Same, mine").click()
         await expect(page.locator("dialog")).to_contain_text("Now tap “Same number” on Android.")
         await page.reload()
         await expect(page.locator("dialog")).to_contain_text("Now tap “Same number” on Android.")
@@ -319,7 +324,14 @@ async def test_device_is_renamed_restricted_and_removed(site: Any) -> None:
         assert len([asked for asked, _, _ in site.daemon.asked if asked == path]) == len(removed) + 1
     assert bodies(site, path) == [
         {"name": "Ben"},
-        {"scope": "listen", "workflows": True, "eggs": False, "notices": False, "user": ""},
+        {
+            "scope": "listen",
+            "workflows": True,
+            "eggs": False,
+            "notices": False,
+            "kind": "guest",
+            "session": False,
+        },
     ]
 
 

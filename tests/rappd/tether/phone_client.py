@@ -14,7 +14,7 @@ import aiohttp
 
 from envelopes.envelope import new_id
 from rappd.tether import proofs
-from rappd.tether.framing import Assembler
+from rappd.tether.framing import Assembler, frames_of
 from rappd.tether.proofs import Parts
 
 _SECONDS = 60.0
@@ -48,6 +48,10 @@ class PhoneClient:
         self.workflows: list[dict[str, Any]] = []
         self.waiting: dict[str, Any] = {}
         self.tokens: list[str] = []
+        self.standing: dict[str, Any] = {}
+        self.answers_to: dict[int, dict[str, Any]] = {}
+        self.parts: dict[int, list[str]] = {}
+        self._asked = 0
         self.welcome: dict[str, Any] = {}
         self.name = ""
         self.last_seq = 0
@@ -75,12 +79,13 @@ class PhoneClient:
         """Its id, once it joined."""
         return str(self._device["device"])
 
-    async def pair(self, **asked: Any) -> Self:
-        """Joins: a code is shown, it proves the code, both sides say yes."""
-        window = await self._owner("POST", "/devices/window", asked)
+    async def pair(self, kind: str = "guest", session: bool = True, **asked: Any) -> Self:
+        """Joins, and the session of the phones, too: a code is shown, it proves the code, both sides say yes."""
+        window = await self._owner("POST", "/devices/window", {**asked, "session": session})
         await self.proves(window)
         await self._send({"type": "confirm", "same": True})
-        await self._owner("POST", "/devices/window/answer", {"id": window["id"], "same": True})
+        verdict = {"id": window["id"], "same": True, "kind": kind}
+        await self._owner("POST", "/devices/window/answer", verdict)
         return await self._greet()
 
     async def proves(self, window: dict[str, Any]) -> None:
@@ -239,11 +244,32 @@ class PhoneClient:
     async def _greet(self) -> Self:
         self._device |= await self._take("paired")
         self.name = self._device["name"]
-        self.here = []
+        self.here, self.standing = [], {}
         self._reading = asyncio.create_task(self._read())
         await self._send({"type": "hello", "last_seq": self.last_seq, "session": self.session})
-        await self.sees(lambda: self.here)
+        await self.sees(lambda: self.standing and (self.here or not self.session))
         return self
+
+    async def ask(self, method: str, path: str, body: Any = None, last: str = "") -> tuple[int, Any]:
+        """Status and answer of a request over the connection; events as a list of `[number, event]`."""
+        self._asked += 1
+        id = self._asked
+        self.answers_to[id] = {"text": "", "more": True}
+        text = "" if body is None else json.dumps(body)
+        parts = [text[at : at + 200_000] for at in range(0, len(text), 200_000)] or [""]
+        self.parts[id] = parts[1:]
+        first = {"id": id, "method": method, "path": path, "text": parts[0], "last": last}
+        await self.send({"type": "ask", **first, "more": len(parts) > 1})
+        answer = self.answers_to[id]
+        await self.sees(lambda: not answer["more"])
+        if not answer["events"]:
+            return answer["status"], json.loads(answer["text"])
+        return answer["status"], told_events(answer["text"])
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Sends a message, in as many frames as it takes."""
+        for frame in frames_of(message):
+            await self.send_text(frame)
 
     async def _send(self, frame: dict[str, Any]) -> None:
         await self._line.send_str(json.dumps(frame))
@@ -296,6 +322,23 @@ class PhoneClient:
                 self.tokens.append(message["token"])
             elif kind == "presence":
                 self.here = message["here"]
+            elif kind == "standing":
+                self.standing = message
+            elif kind == "next":
+                part = self.parts[message["id"]].pop(0)
+                more = bool(self.parts[message["id"]])
+                await self.send({"type": "part", "id": message["id"], "text": part, "more": more})
+            elif kind == "reply":
+                answer = self.answers_to[message["id"]]
+                answer.update({**message, "text": answer["text"] + message["text"]})
+                if message["more"]:
+                    await self._send({"type": "next", "id": message["id"]})
             elif kind == "refused":
                 self.refused[message["event_id"]] = message["error"]
             self._changed.notify_all()
+
+
+def told_events(text: str) -> list[tuple[int, dict[str, Any]]]:
+    """The events of a stream, with their numbers."""
+    found = re.findall(r"id: (\d+)\ndata: (.+)\n\n", text)
+    return [(int(number), json.loads(event)) for number, event in found]

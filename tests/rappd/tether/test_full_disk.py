@@ -121,12 +121,13 @@ def test_phone_page_gives_the_words_back_and_says_why(desk: RunningDaemon, disk:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.set_default_timeout(60_000)
-        window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
+        window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
         page.goto(window["links"][0])
         page.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
         page.get_by_role("button", name="Start talking").click()
-        box, notice = page.get_by_label("Message"), page.locator(".notice")
+        page.get_by_text("● connected").wait_for()
+        box, notice = page.get_by_label("Message"), page.locator(".room .note")
         disk.fill()
         while fits(desk):
             pass

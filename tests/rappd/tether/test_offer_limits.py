@@ -82,7 +82,7 @@ def test_two_tabs_of_one_phone_do_not_end_each_other(desk: RunningDaemon) -> Non
         context = browser.new_context(viewport={"width": 390, "height": 844})
         context.set_default_timeout(60_000)
         first = context.new_page()
-        window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
+        window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
         first.goto(window["links"][0])
         first.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)

@@ -220,16 +220,17 @@ def test_phone_page_shows_the_whole_of_it_with_its_hash(
     page.get_by_role("button", name="Start talking").wait_for()
     assert desk.post("/devices/Anna", {"approve": True}, control=True).status == 200
     page.get_by_role("button", name="Start talking").click()
+    page.get_by_label("Conversations and more, 2 waiting").click()
     page.get_by_text("Waiting for you: 2").click()
     page.get_by_role("button", name="Read and answer: agents/oven_agent.py").click()
-    asked = page.get_by_role("dialog")
+    asked = page.locator("dialog.matter")
     place = desk.home / "brainstem/agents/oven_agent.py"
     digest = hashlib.sha256(place.read_bytes()).hexdigest()
     expect(asked).to_contain_text("class Oven")
     expect(asked).to_contain_text(f"SHA-256 {digest}")
     page.evaluate(axe_core())
     for theme, rules in THEMES:
-        page.emulate_media(color_scheme=theme)
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
         assert page.evaluate(VIOLATIONS, rules) == [], theme
         if folder := os.environ.get("RAPPD_SHOTS"):
             page.screenshot(path=f"{folder}/phone-approve-{size[0]}-{theme}.png")

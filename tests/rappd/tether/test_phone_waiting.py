@@ -125,24 +125,26 @@ def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.set_default_timeout(60_000)
-        window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
+        window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
         page.goto(window["links"][0])
         page.get_by_role("button", name="Same number").click()
         desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
         page.get_by_role("button", name="Start talking").wait_for()
         assert desk.post("/devices/Anna", {"notices": True}, control=True).status == 200
         page.get_by_role("button", name="Start talking").click()
+        page.get_by_label("Conversations and more, 2 waiting").click()
         expect(page.locator("details.owners summary")).to_have_text("Waiting for you: 2", timeout=60_000)
         page.get_by_text("Waiting for you: 2").click()
         expect(page.get_by_text("Only on the computer.")).to_be_visible()
         page.evaluate(axe_core())
         for theme, rules in THEMES:
-            page.emulate_media(color_scheme=theme)
+            page.emulate_media(color_scheme=theme, reduced_motion="reduce")
             assert page.evaluate(VIOLATIONS, rules) == [], theme
             if folder := os.environ.get("RAPPD_SHOTS"):
                 page.screenshot(path=f"{folder}/phone-waiting-{theme}.png")
         page.get_by_role("button", name="Dismiss: Scheduled snapshot failed: no <b>room</b>.").click()
         expect(page.get_by_text("Waiting for you: 1")).to_be_visible()
         page.reload()
+        page.get_by_label("Conversations and more, 1 waiting").click()
         page.get_by_text("Waiting for you: 1").wait_for()
         browser.close()

@@ -10,7 +10,7 @@ import { MOST_PICTURES } from "./turn-pictures.js";
 
 const MOST_BYTES = 100_000;
 const MOST_TOGETHER = 200_000;
-const MOST_OF_A_PICTURE = 50_000_000; // before it is made smaller
+const MOST_OF_A_PICTURE = 30_000_000; // before it is made smaller: a phone has to hold all its points
 const CONTROL = /[\0-\x08\x0e-\x1f]/;
 
 /**
@@ -92,10 +92,12 @@ function refusal(file, files) {
   if (daemon.health?.provider?.state === "no model")
     return "was not attached: no model is set up, and without one nobody can read it.";
   if (file.size === 0) return "was not attached: it is empty.";
+  const [, heard] = /^(video|audio)\//.exec(file.type) ?? [];
+  if (heard) return `was not attached: ${heard === "video" ? "it is a video" : "it is sound"}, and only pictures and texts can go along.`;
   if (isPicture(file)) {
     if (files.filter(({ picture }) => picture).length >= MOST_PICTURES)
       return `was not attached: ${MOST_PICTURES} pictures at once are the most.`;
-    return file.size > MOST_OF_A_PICTURE ? `was not attached: it is ${bytes(file.size)} large.` : "";
+    return file.size > MOST_OF_A_PICTURE ? `was not attached: it is ${bytes(file.size)} large, and ${bytes(MOST_OF_A_PICTURE)} is the most.` : "";
   }
   const together = files.reduce((sum, { picture, size }) => sum + (picture ? 0 : size), 0);
   if (file.size > MOST_BYTES)

@@ -60,7 +60,7 @@ async function kept({ id, at }) {
 }
 
 async function recorded({ id, thread }) {
-  if (!thread || !daemon.operator) return null;
+  if (!thread || !daemon.reads) return null;
   try {
     return (await operations.threads.pictures({ thread, turn: id })).pictures ?? null;
   } catch (found) {
@@ -73,7 +73,7 @@ let opened = null;
 
 function database() {
   opened ??= new Promise((resolve, reject) => {
-    const request = indexedDB.open("rappd", 1);
+    const request = indexedDB.open("rappd-pictures", 1);
     request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: ["at", "id"] });
     request.onsuccess = () => resolve(request.result);
     request.onerror = () => reject(request.error);

@@ -11,7 +11,7 @@
  */
 
 import { store, stored, storedNames, onStoredElsewhere } from "../../lib/storage.js";
-import { Problem } from "../../lib/api.js";
+import { Problem, newId } from "../../lib/api.js";
 import { storageName, nameOf } from "./chat-target.js";
 
 const KEEP_TURNS = 100;
@@ -28,7 +28,7 @@ let renewals = 0;
 export const newConversations = () => renewals;
 
 class Conversation extends EventTarget {
-  session = crypto.randomUUID();
+  session = newId();
   node = "";
   turns = [];
   others = [];
@@ -70,7 +70,7 @@ class Conversation extends EventTarget {
     if (instead) this.#putAside(this.turns.indexOf(instead));
     const last = this.turns.at(-1);
     const turn = {
-      id: crypto.randomUUID(),
+      id: newId(),
       user: text,
       at: Date.now(),
       state: "sending",
@@ -190,7 +190,7 @@ class Conversation extends EventTarget {
   }
 
   #empty() {
-    this.#take({ session: crypto.randomUUID(), node: this.node, turns: [] });
+    this.#take({ session: newId(), node: this.node, turns: [] });
     this.#save();
     this.dispatchEvent(new Event("replaced"));
   }
@@ -217,7 +217,7 @@ class Conversation extends EventTarget {
   }
 
   #take(value) {
-    this.session = value?.session ?? crypto.randomUUID();
+    this.session = value?.session ?? newId();
     this.node = value?.node ?? this.node;
     this.turns = value?.turns ?? [];
     this.others = value?.others ?? [];

@@ -2,7 +2,7 @@
 
 import DOMPurify from "../../vendor/dompurify/purify.js";
 import { Marked } from "../../vendor/marked/marked.js";
-import { h } from "../../lib/dom.js";
+import { copyText, h } from "../../lib/dom.js";
 
 const PLAIN_TAGS = /<\/?(b|br|del|details|em|hr|i|ins|kbd|mark|p|s|small|strong|sub|summary|sup|u)\s*\/?>/gi;
 
@@ -192,7 +192,7 @@ function addCopy(block) {
   const text = block.textContent;
   const button = h("button", { type: "button", class: "quiet small copy-code" }, "Copy");
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(text);
+    await copyText(text);
     button.textContent = "Copied";
     setTimeout(() => (button.textContent = "Copy"), 2000);
   });

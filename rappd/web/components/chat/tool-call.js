@@ -1,6 +1,7 @@
 /** Steps of a turn, each a closed `<details>`: tool calls, and what a model said between them. */
 
 import { count, duration } from "../../lib/format.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
 
 /** The view of one call of a turn. `update(thread)` draws what changed since. */
@@ -80,6 +81,7 @@ function parts(call, thread) {
       h("pre", { tabindex: 0, role: "group", "aria-label": `Result of ${call.name}` }, pretty(call.result)),
     call.cut && h("p", { class: "soft" }, call.whole ? `Cut here, of ${call.whole.toLocaleString("en")} characters.` : "Cut here."),
     thread &&
+      daemon.operator &&
       h(
         "p",
         { class: "soft" },

@@ -1,7 +1,7 @@
 /** One turn of the conversation, as it is read: what you wrote, what was called, what came back. */
 
 import { callView, roundView } from "./tool-call.js";
-import { fill, h, withCode } from "../../lib/dom.js";
+import { copyText, fill, h, withCode } from "../../lib/dom.js";
 import { count, duration } from "../../lib/format.js";
 import { connectButton, downloadOf, withoutHint } from "./connect-model.js";
 import { markdown } from "./markdown.js";
@@ -205,7 +205,7 @@ const agentsUsed = (names) => (names.length ? `Used ${names.join(", ")}` : "No a
 
 const copy = (text) => async (event) => {
   const button = event.currentTarget;
-  await navigator.clipboard.writeText(text);
+  await copyText(text);
   button.textContent = "Copied";
   setTimeout(() => (button.textContent = "Copy"), 2000);
 };

@@ -4,7 +4,7 @@ import { stored } from "../../lib/storage.js";
 
 const Recognition = globalThis.SpeechRecognition ?? globalThis.webkitSpeechRecognition;
 
-export const canListen = Boolean(Recognition);
+export const canListen = Boolean(Recognition) && isSecureContext; // elsewhere a browser has no microphone
 export const canSpeak = "speechSynthesis" in globalThis;
 
 const HEARD_NOTHING = new Set(["no-speech", "aborted"]);

@@ -41,6 +41,7 @@ export function conversationList({ conversation, renew }) {
     place,
     foot,
   );
+  const nothing = h("p", { class: "soft note", hidden: true }, "What you talk about appears here.");
   let view = "list"; // or "search", "removed"
   let asked = 0;
   let timer = 0;
@@ -49,8 +50,7 @@ export function conversationList({ conversation, renew }) {
     if (view !== "list") return;
     list.show(conversations.rows);
     older.hidden = !conversations.next;
-    const none = conversations.known && conversations.rows.length === 0;
-    fill(status, none && "What you talk about appears here.");
+    nothing.hidden = !(conversations.known && conversations.rows.length === 0);
   };
   const show = (next) => {
     view = next;
@@ -58,7 +58,7 @@ export function conversationList({ conversation, renew }) {
     fill(status);
     fill(foot, next === "removed" ? "Back to the list" : "Removed conversations");
     if (next === "list") {
-      fill(place, list.element, older);
+      fill(place, nothing, list.element, older);
       draw();
     }
   };

@@ -38,7 +38,7 @@ class Conversations extends EventTarget {
 
   /** Asks anew; the last known list stays while the daemon does not answer. */
   async refresh() {
-    if (!daemon.operator) return;
+    if (!daemon.reads) return;
     const limit = Math.min(MOST, Math.max(PAGE, this.rows.length));
     await calmly(async () => {
       const { conversations = [], next = null } = await operations.conversations.list({ limit });

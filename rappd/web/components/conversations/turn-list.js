@@ -46,7 +46,7 @@ export function turnList(conversation, { scroller, end }) {
   };
   const drawState = () => {
     list.classList.toggle("busy", Boolean(conversation.current));
-    earlier.hidden = from === 0 && !(daemon.operator && conversation.earlier);
+    earlier.hidden = from === 0 && !(daemon.reads && conversation.earlier);
     later.hidden = to >= conversation.turns.length;
   };
   /** Makes the list show the part, element by element: what stays keeps its focus and what is open in it. */
@@ -98,7 +98,7 @@ export function turnList(conversation, { scroller, end }) {
     showAround(from - PIECE, Math.min(to, from - PIECE + MOST));
   };
   const load = async () => {
-    if (loading || !daemon.operator || !conversation.earlier) return;
+    if (loading || !daemon.reads || !conversation.earlier) return;
     loading = true;
     await attemptIn(problem, () => loadEarlier(conversation));
     loading = false;

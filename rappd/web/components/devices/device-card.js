@@ -2,7 +2,7 @@
 
 import { fill, h } from "../../lib/dom.js";
 import { openRemoveDevice, openRenameDevice, openRights, openSendTwin } from "./device-dialogs.js";
-import { memoryOf, nameOf, named, presence, rights, seenFrom } from "./labels.js";
+import { kindOf, nameOf, named, presence, rights, seenFrom } from "./labels.js";
 
 const SEND = "Send a twin to %s";
 
@@ -34,7 +34,7 @@ export function deviceCard(row) {
     row = newer;
     fill(title, named(row));
     fill(now, presence(row));
-    fill(soft, [rights(row), memoryOf(row), seenFrom(row)].filter(Boolean).join(" · "));
+    fill(soft, [kindOf(row), rights(row), seenFrom(row)].filter(Boolean).join(" · "));
     buttons.find(({ label }) => label === SEND).button.hidden = !row.eggs;
     for (const { label, button } of buttons)
       button.setAttribute("aria-label", label.replace("%s", () => nameOf(row)));

@@ -34,9 +34,12 @@ export function openRenameDevice(row) {
   });
 }
 
-const MEMORIES = ["Shared memory (everyone)", "Own memory (this phone)"];
+const KINDS = [
+  ["mine", "Mine", "It sees your conversations and memory."],
+  ["guest", "A guest's", "It has conversations and a memory of its own."],
+];
 
-/** Changes whether it may talk, start workflows, send and receive eggs, and whose memory counts. */
+/** Changes whose phone it is, whether it may talk, start workflows, send and receive eggs, and joins the session. */
 export function openRights(row) {
   const group = `scope-${++count}`;
   const radios = SCOPES.map(([value]) => h("input", { type: "radio", name: group, value }));
@@ -47,13 +50,30 @@ export function openRights(row) {
   eggs.checked = row.eggs === true;
   const notices = h("input", { type: "checkbox", role: "switch" });
   notices.checked = row.notices === true;
-  const shared = row.user === "shared";
-  const memory = field("Memory", { tag: "select", options: MEMORIES, value: MEMORIES[shared ? 0 : 1] });
+  const session = h("input", { type: "checkbox", role: "switch" });
+  session.checked = row.invited;
+  const owners = KINDS.map(([value]) => h("input", { type: "radio", name: `${group}-whose`, value }));
+  for (const radio of owners) radio.checked = radio.value === row.kind;
+  const kind = () => owners.find(({ checked }) => checked).value;
+  const allOf = () => {
+    const mine = kind() === "mine";
+    for (const one of [workflows, eggs, notices]) one.checked = mine;
+    session.checked = mine || row.invited;
+    session.disabled = mine;
+  };
+  session.disabled = row.kind === "mine";
+  for (const radio of owners) radio.addEventListener("change", allOf);
   const dialog = formDialog({
     title: "",
     verb: "Save",
-    fields: [memory],
+    fields: [],
     before: [
+      h(
+        "fieldset",
+        { class: "whose" },
+        h("legend", { class: "visually-hidden" }, `Whose phone ${nameOf(row)} is`),
+        KINDS.map(([, title, meaning], at) => choiceLine(owners[at], title, meaning)),
+      ),
       h(
         "fieldset",
         { class: "whose" },
@@ -63,6 +83,7 @@ export function openRights(row) {
       h("label", { class: "switch" }, h("span", {}, "Start workflows"), workflows),
       h("label", { class: "switch" }, h("span", {}, "Send eggs, and save this session as one"), eggs),
       h("label", { class: "switch" }, h("span", {}, "See what waits for you, and dismiss news"), notices),
+      h("label", { class: "switch" }, h("span", {}, "Join the session of the phones"), session),
     ],
     run: async () => {
       const now = await operations.devices.change({
@@ -71,7 +92,8 @@ export function openRights(row) {
         workflows: workflows.checked,
         eggs: eggs.checked,
         notices: notices.checked,
-        user: memory.input.selectedIndex === 0 ? "" : shared ? crypto.randomUUID() : row.user,
+        kind: kind(),
+        ...(kind() !== "mine" && { session: session.checked }),
       });
       devices.touch();
       toast(`${nameOf(now)} ${rights(now)}.`);

@@ -23,9 +23,13 @@ export function rights({ scope, workflows, eggs, notices }) {
   return more.length ? `${may}, and ${more.join(", ")}` : may;
 }
 
-/** "shared memory", "memory of 3f9c…" */
-export const memoryOf = ({ user }) =>
-  !user || user === "shared" ? "shared memory" : `memory of ${nameOf({ name: user })}`;
+/** Whose phone it is, as a sentence. */
+export const whose = ({ kind }) =>
+  kind === "mine" ? "It is yours: it sees your conversations and memory." : "It is a guest's: it has conversations and a memory of its own.";
+
+/** "your own phone", "a guest's", and if it joins the session */
+export const kindOf = ({ kind, invited }) =>
+  [kind === "mine" ? "your own phone" : "a guest's", kind !== "mine" && invited && "joins the session"].filter(Boolean).join(", ");
 
 /** "192.168.1.31" of what the daemon wrote down */
 export const seenFrom = (row) => stripControl(row.seen_from);

@@ -9,7 +9,7 @@ import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { openRenameDevice } from "./device-dialogs.js";
 import { devices, isLive } from "./devices-state.js";
-import { nameOf, named, rights } from "./labels.js";
+import { nameOf, named, rights, whose } from "./labels.js";
 
 const LOOK_MS = 1000;
 const NOBODY_MS = 20_000;
@@ -136,14 +136,18 @@ export function openPhonePairing({ begun = false } = {}) {
 
   function compare(now) {
     let told = false; // the buttons stay enabled: one that is disabled loses the keyboard
-    const say = (same) => async () => {
+    const say = (same, kind) => async () => {
       if (told) return;
       told = true;
       told = await attemptIn(errorPlace, async () =>
-        devices.took(await operations.devices.answer({ id: now.id, same })),
+        devices.took(await operations.devices.answer({ id: now.id, same, kind })),
       );
     };
-    const verdicts = [button("Different", "secondary", say(false)), button("Same number", "secondary", say(true))];
+    const verdicts = [
+      button("Same, mine", "secondary", say(true, "mine")),
+      button("Same, a guest's", "secondary", say(true, "guest")),
+      button("Different", "secondary", say(false, "guest")),
+    ];
     for (const one of verdicts) one.disabled = true;
     setTimeout(() => verdicts.forEach((one) => (one.disabled = false)), CALM_MS);
     speak(`${nameOf(now)} is here. Does the phone show ${now.digits.replace(/\D/g, "").split("").join(" ")}?`);
@@ -152,9 +156,10 @@ export function openPhonePairing({ begun = false } = {}) {
       digits(now),
       h(
         "div",
-        { class: "verdicts", role: "group", "aria-label": "Are the numbers the same?" },
+        { class: "verdicts three", role: "group", "aria-label": "Are the numbers the same, and whose phone is it?" },
         verdicts,
       ),
+      h("p", { class: "soft" }, "Yours sees your conversations and memory. A guest's has its own, and talks only."),
     ];
   }
 
@@ -175,7 +180,7 @@ export function openPhonePairing({ begun = false } = {}) {
     };
     return [
       outcome("good", "✓", [named(device), " joined."]),
-      h("p", { class: "soft" }, `It ${rights(device)}. That can be changed on this page.`),
+      h("p", { class: "soft" }, `${whose(device)} It ${rights(device)}. That can be changed on this page.`),
       buttons(button("Rename", "secondary", rename), button("Close", "primary", close)),
     ];
   }

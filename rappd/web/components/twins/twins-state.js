@@ -17,9 +17,9 @@ class Twins extends EventTarget {
 
   /** Keeps the list as long as the page lives: it is asked for when the right to see it comes. */
   start() {
-    const learn = () => (daemon.operator ? this.look().catch(calm) : this.#take({ twins: [] }, false));
+    const learn = () => (daemon.reads ? this.look().catch(calm) : this.#take({ twins: [] }, false));
     daemon.addEventListener("operator", learn);
-    daemon.addEventListener("back", () => daemon.operator && learn());
+    daemon.addEventListener("back", () => daemon.reads && learn());
     learn();
   }
 

@@ -1,46 +1,29 @@
-// The conversation: events as bubbles, what is not yet sent below them, and the line to write.
+// A session that this phone joined: what everybody said as bubbles, what is not yet sent below them, a line to write.
 
-import { eggs } from "./eggs.js";
 import { element } from "./element.js";
 import { announce } from "./live-region.js";
-import { whyNotSecure } from "./not-secure.js";
-import { waiting } from "./waiting.js";
 import { microphone, readAloud } from "./voice.js";
+import { markdown } from "./web/components/chat/markdown.js";
 import { current, workflows } from "./workflows.js";
 
-const WORDS = { connected: "connected", lost: "not connected" };
-
-/** Builds the chat; `update(session)` draws what changed. */
-export function chat(session, machine, { onLeave }) {
+/** Builds the session's view; `update()` draws what changed. Its `parts` have their place in the sheet behind ☰. */
+export function room(session) {
   const list = element("ol", { className: "events", ariaLabel: "Conversation", tabIndex: 0 });
-  const state = element("span", { className: "state" });
-  const notice = element("p", { className: "notice" });
-  const here = element("p", { className: "here" });
-  const clear = element("button", { type: "button", onclick: () => session.clear() }, "Clear the conversation for everyone");
+  const notice = element("p", { className: "note" });
   const to = element("select", { ariaLabel: "Whom to ask" });
   const input = element("textarea", { rows: 1, placeholder: "Write…", ariaLabel: "Message" });
-  const send = element("button", { type: "submit", className: "main" }, "Send");
-  const interrupt = element("button", { type: "button", hidden: true }, "Interrupt");
+  const send = element("button", { type: "submit", className: "primary" }, "Send");
+  const interrupt = element("button", { type: "button", className: "secondary", hidden: true }, "Interrupt");
   const aloud = readAloud();
   const speech = microphone(input, () => fit());
-  const form = element("form", { className: "compose" }, to, input, speech?.button ?? "", interrupt, send);
+  const form = element("form", { className: "compose" }, input, to, speech?.button ?? "", interrupt, send);
   const steps = workflows(session);
-  const owners = waiting(session, machine);
-  const leave = () => {
+  const view = element("section", { className: "room" }, steps.pill, list, notice, form);
+  view.parts = { aloud: aloud?.button ?? "", workflows: steps.list };
+  view.quiet = () => {
     speech?.stop();
     aloud?.quiet();
-    onLeave();
   };
-  const carried = eggs(session);
-  const unprotected = element("p", { className: "protected", hidden: true }, "This Wi-Fi blocks the private line. Others on it could read what is said.");
-  const explained = element("div", {}, whyNotSecure());
-  const menu = element("details", { className: "menu" },
-    element("summary", { ariaLabel: "More" }, "⋯"),
-    element("div", {},
-      unprotected, explained,
-      aloud?.button ?? "", carried.menu, clear, element("button", { type: "button", onclick: leave }, "Disconnect this phone")));
-  const view = element("section", { className: "chat" },
-    element("header", {}, element("h1", {}, machine), state, menu), here, owners.list, steps.pill, steps.list, carried.waiting, carried.line, list, notice, form);
 
   const say = (via) => {
     const text = input.value.trim();
@@ -98,25 +81,12 @@ export function chat(session, machine, { onLeave }) {
       fit();
     }
     session.returned = "";
-    const open = session.state === "connected" && session.secure === false ? ", not private" : "";
-    const connected = `${WORDS[session.state] ?? ""}${open}`;
-    const wasLost = state.classList.contains("lost");
-    state.textContent = `${session.state === "connected" ? "●" : "○"} ${connected}`;
-    state.classList.toggle("lost", session.state !== "connected");
-    tell(notice, session.state === "lost"
-      ? `Lost ${machine}. Trying again. What you write is kept.`
-      : session.notice || (session.typing ? `${session.typing} is writing…` : ""));
-    if (wasLost && session.state === "connected") announce(`${connected}.`, notice);
-    tell(here, session.here.length ? `also here: ${session.here.join(", ")}` : "");
-    clear.hidden = form.hidden = !session.mayTalk || session.closed;
+    tell(notice, session.notice || (session.typing ? `${session.typing} is writing…` : ""));
+    form.hidden = !session.mayTalk || session.closed;
     list.classList.toggle("silent", form.hidden);
     steps.update();
-    owners.update();
-    carried.update();
     interrupt.hidden = !session.mayRun || current(session)?.status !== "running";
     drawParticipants(to, session.participants);
-    unprotected.hidden = session.secure !== false;
-    explained.hidden = !unprotected.hidden;
     if (atEnd) list.scrollTop = list.scrollHeight;
   };
   return view;
@@ -155,7 +125,7 @@ function addEvent(list, rows, offered, event, session) {
     if (mark?.textContent) mark.textContent = event.error ? "not answered" : "answered";
     list.append(element("li", { className: event.error ? "other failed" : "other" },
       element("span", { className: "by" }, event.by),
-      element("p", {}, wordsOf(event)),
+      event.error ? element("p", {}, wordsOf(event)) : element("div", { className: "answer" }, markdown(event.text)),
       event.again && asked && !asked.on_behalf_of ? askAgain(asked, offered, session) : ""));
   } else if (event.kind === "tool_dispatch") {
     list.append(element("li", { className: "aside" }, `${event.by} uses ${event.text}`));

@@ -1,0 +1,154 @@
+// The phone once it is connected: a conversation of its own or the session, below one bar; the rest is behind ☰.
+
+import { announce } from "./live-region.js";
+import { sheet } from "./sheet.js";
+import { room } from "./room.js";
+import { forgets, isBlocked, keep } from "./storage.js";
+import { ownConversation } from "./own-conversation.js";
+import { waiting } from "./waiting.js";
+import { eggs } from "./eggs.js";
+import { conversationWith } from "./web/components/chat/conversation.js";
+import { resume } from "./web/components/chat/turn-request.js";
+import { openConversation } from "./web/components/conversations/conversations-state.js";
+import { twins } from "./web/components/twins/twins-state.js";
+import { carryBy } from "./web/lib/api.js";
+import { daemon } from "./web/lib/daemon-state.js";
+import { fill, h } from "./web/lib/dom.js";
+import { store, storeFor, stored } from "./web/lib/storage.js";
+
+const PLACE = "phone.place"; // what was open last: {room} or {key}
+const STATES = {
+  connected: ["●", "connected"],
+  connecting: ["○", "connecting…"],
+  lost: ["○", "not connected"],
+};
+
+/** Builds the view; `update()` draws what changed. */
+export function talk(session, machine, { onLeave }) {
+  carryBy(session.link.fetch);
+  daemon.name = machine;
+  const heading = h("h1", { tabindex: -1 }, machine);
+  const state = h("span", { class: "state" });
+  const count = h("span", { class: "count", hidden: true, "aria-hidden": "true" });
+  const more = h("button", { type: "button", class: "quiet", onclick: () => open() }, h("span", { "aria-hidden": "true" }, "☰"), count);
+  const notice = h("p", { class: "notice" });
+  const carried = eggs(session);
+  const lines = h("div", { class: "lines" }, notice, carried.line, isBlocked() && forgets());
+  const body = h("div", { class: "talk-body" });
+  const view = h("section", { class: "talk" }, h("header", { class: "bar" }, heading, state, more), lines, body);
+  const joined = { view: room(session), shown: false };
+  const owners = waiting(session, machine);
+  const sheets = sheet(session, machine, { room: joined.view, owners, carried, go, leave });
+  let own = null;
+  let key = "";
+  let placed = false;
+  let connected = false;
+
+  function leave() {
+    joined.view.quiet();
+    onLeave();
+  }
+
+  function open() {
+    sheets.open({ conversation: conversationWith(key), inRoom: joined.shown });
+  }
+
+  /** Goes to the session, or to the conversation with a chat target; `anew` begins another one. */
+  function go({ toRoom = false, to = key, anew = false }) {
+    joined.shown = toRoom;
+    own?.close();
+    own = null;
+    if (toRoom) fill(body, joined.view);
+    else {
+      key = to;
+      if (anew) conversationWith(key).renew();
+      own = ownConversation(key);
+      fill(body, own.element);
+      own.shown();
+    }
+    store(PLACE, toRoom ? { room: true } : { key });
+    drawHeading();
+    view.update();
+    if (anew) own.write();
+  }
+
+  const drawHeading = () => {
+    if (!placed) return; // a conversation is read from where it is known whose it is
+    const name = joined.shown ? `${machine}, session` : conversationWith(key).name;
+    if (heading.textContent !== name) heading.textContent = name;
+  };
+
+  /** Where one was last; else in the session that this phone was invited to, where nothing was said outside of it. */
+  const place = () => {
+    placed = true;
+    storeFor(session.kind);
+    const last = stored(PLACE);
+    const invited = session.kind === "guest" && session.id !== "" && !conversationWith("").turns.length;
+    go({ toRoom: last ? Boolean(last.room) : invited, to: last?.key ?? "" });
+  };
+
+  /** Whose phone it is decides what was said on it. The owner may say so later, and the way of the connection counts. */
+  const knowKind = async () => {
+    const before = session.device.kind;
+    if (before === session.kind) return;
+    session.device.kind = session.kind;
+    await keep("device", session.device);
+    if (before && !isBlocked()) location.reload();
+  };
+
+  const answered = () => {
+    connected = true;
+    if (!placed) place();
+    if (joined.shown && !session.id) go({ toRoom: false, to: "" });
+    daemon.look().then(resume);
+  };
+
+  view.update = () => {
+    if (session.state === "connected" && session.device.kind !== session.kind) knowKind();
+    if (session.state === "connected" && !connected) answered();
+    else if (session.state !== "connected" && connected) connected = false;
+    const [mark, words] = STATES[session.state] ?? STATES.lost;
+    const text = `${mark} ${words}${session.state === "connected" && session.secure === false ? ", not private" : ""}`;
+    if (state.textContent !== text) {
+      const first = !state.textContent || state.classList.contains("connecting");
+      state.textContent = text;
+      state.className = `state ${session.state}`;
+      if (!first && session.state === "connected") announce(`${text.slice(2)}.`, notice);
+    }
+    const lost = session.state === "lost" ? `Lost ${machine}. Trying again. What you write is kept.` : "";
+    const note = lost || (joined.shown ? "" : session.notice);
+    if (notice.textContent !== note) {
+      notice.textContent = note;
+      if (note) announce(note, notice);
+    }
+    joined.view.update();
+    owners.update();
+    carried.update();
+    own?.element.classList.toggle("only-reads", !session.mayTalk);
+    const waits = session.waiting.rows.length + session.waiting.more + session.eggs.offers.length;
+    count.hidden = waits === 0;
+    count.textContent = String(waits);
+    more.setAttribute("aria-label", waits ? `Conversations and more, ${waits} waiting` : "Conversations and more");
+    sheets.update();
+  };
+
+  addEventListener("hashchange", async () => {
+    const [, chat, kind, id, at = "", words = ""] = location.hash.split("/").map(decodeURIComponent);
+    if (chat !== "chat" || kind !== "conversation") return;
+    history.replaceState(null, "", location.pathname);
+    sheets.close();
+    const found = await openConversation(id, at).catch((problem) => session.change({ notice: problem.message }));
+    if (typeof found !== "string") return;
+    go({ to: found });
+    if (at) own.reveal(at, { words: words.split(" ").filter(Boolean) });
+  });
+  twins.addEventListener("change", drawHeading);
+  /** Once it is in the page: what was said before is there while the computer is looked for. */
+  view.start = () => {
+    if (session.kind) place();
+    view.update();
+  };
+  daemon.start();
+  twins.start();
+  return view;
+}

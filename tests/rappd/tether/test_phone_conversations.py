@@ -1,0 +1,297 @@
+"""Conversations of phones: each its own, streamed over its connection; the owner's own phone has the owner's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Any
+
+import pytest
+from fixtures.running_daemon import RunningDaemon
+
+from envelopes.envelope import new_id
+from rappd.features.operation import OperationTable, Stream, operation
+from rappd.tether.devices import TALK, Device
+from rappd.tether.phone_requests import (
+    MOST_BODY,
+    MOST_OPEN,
+    MOST_WAITING,
+    PART,
+    Ask,
+    Drop,
+    Next,
+    Part,
+    PhoneRequests,
+    RequestTable,
+)
+from rappd.tether.session import Hang, PhoneSession
+from tests.rappd.tether.aiortc_client import AiortcClient
+from tests.rappd.tether.phone_client import PhoneClient
+
+MakePhone = Callable[..., Awaitable[PhoneClient]]
+
+
+async def says(phone: PhoneClient, text: str, session: str = "", **more: Any) -> dict[str, Any]:
+    """The last event of a turn."""
+    body = {"user_input": text, "turn_id": new_id(), "session_id": session or new_id()} | more
+    status, events = await phone.ask("POST", "/chat/stream", body)
+    assert status == 200, events
+    last: dict[str, Any] = events[-1][1]
+    return last
+
+
+async def titles(phone: PhoneClient) -> list[str]:
+    status, found = await phone.ask("GET", "/conversations")
+    assert status == 200, found
+    return [row["title"] for row in found["conversations"]]
+
+
+async def test_phone_talks_in_a_conversation_of_its_own(desk: RunningDaemon, phone: MakePhone) -> None:
+    guest = await phone(AiortcClient, name="Guest", session=False)
+    assert (guest.standing["kind"], guest.session) == ("guest", "")
+    done = await says(guest, "hello")
+    assert (done["type"], done["response"]) == ("done", "fake-llm: hello")
+    assert await titles(guest) == ["hello"]
+    status, found = await guest.ask("GET", f"/conversations/{done['thread']}")
+    assert (status, found["turns"][0]["text"]) == (200, "fake-llm: hello")
+    page = await asyncio.to_thread(desk.get, "/conversations", control=True)
+    assert page.json()["conversations"] == [], "a guest's is not the owner's"
+
+
+async def page_conversations(desk: RunningDaemon) -> list[str]:
+    found = await asyncio.to_thread(desk.get, "/conversations", control=True)
+    return [row["title"] for row in found.json()["conversations"]]
+
+
+async def test_guest_gets_nothing_of_others_by_any_id(desk: RunningDaemon, phone: MakePhone) -> None:
+    mine = await phone(AiortcClient, name="Mine", kind="mine")
+    guest = await phone(AiortcClient, name="Guest", session=False)
+    other = await phone(AiortcClient, name="Other", session=False)
+    session, turn = new_id(), new_id()
+    secret = await says(mine, "the safe is behind the painting", session, turn_id=turn)
+    theirs = await says(other, "I owe Tom ten", session)
+    for thread in (secret["thread"], theirs["thread"], new_id()):
+        for method, path in (
+            ("GET", f"/conversations/{thread}"),
+            ("GET", f"/threads/{thread}/pictures/{turn}"),
+            ("POST", f"/conversations/{thread}/remove"),
+            ("POST", f"/conversations/{thread}/rename"),
+        ):
+            status, found = await guest.ask(method, path, {"title": "x"} if method == "POST" else None)
+            assert (status, found["error"]) == (404, "There is no such conversation."), path
+    assert (await guest.ask("POST", "/chat/cancel", {"turn_id": turn}))[0] == 404
+    for path in ("/conversations/search?words=safe", "/conversations/search?words=owe"):
+        assert (await guest.ask("GET", path))[1]["found"] == []
+    asked = f"/conversations?user_guid={mine.standing.get('user', 'c0p110t0-aaaa-bbbb-cccc-123456789abc')}"
+    assert (await guest.ask("GET", asked))[1]["conversations"] == []
+    again = await says(guest, "the same session and turn", session, turn_id=turn)
+    assert again["response"] == "fake-llm: the same session and turn", "a turn's id is its user's"
+    assert again["thread"] not in (secret["thread"], theirs["thread"])
+    assert (await titles(mine), await titles(other)) == (
+        ["the safe is behind the painting"],
+        ["I owe Tom ten"],
+    )
+
+
+async def test_own_phone_has_the_owners_conversations_and_memory(
+    desk: RunningDaemon, phone: MakePhone
+) -> None:
+    mine = await phone(AiortcClient, name="Mine", kind="mine")
+    assert mine.standing["kind"] == "mine"
+    rights = (await asyncio.to_thread(desk.get, "/devices/Mine", control=True)).json()
+    assert [rights[one] for one in ("workflows", "eggs", "notices", "user")] == [True, True, True, "shared"]
+    await asyncio.to_thread(desk.chat, "said at the desk")
+    await says(mine, "said on the phone")
+    both = ["said on the phone", "said at the desk"]
+    assert (await titles(mine), await page_conversations(desk)) == (both, both)
+
+
+async def test_own_phone_is_a_guests_over_a_websocket(desk: RunningDaemon, phone: MakePhone) -> None:
+    await asyncio.to_thread(desk.chat, "said at the desk")
+    mine = await phone(name="Mine", kind="mine")
+    assert mine.standing["kind"] == "guest"
+    assert await titles(mine) == []
+    await says(mine, "over the socket")
+    assert await page_conversations(desk) == ["said at the desk"]
+
+
+async def test_phone_of_before_is_a_guest_in_its_session_until_it_is_mine(
+    desk: RunningDaemon, phone: MakePhone
+) -> None:
+    await asyncio.to_thread(desk.chat, "said at the desk")
+    old = await phone(AiortcClient, name="Old")
+    await old.leave()
+    desk.stop()
+    file = desk.home / "devices.json"
+    kept = json.loads(file.read_text())
+    for row in kept["devices"]:
+        del row["kind"], row["invited"]
+    file.write_text(json.dumps(kept))
+    desk.start()
+    async with asyncio.timeout(20):
+        while not (await asyncio.to_thread(desk.get, "/operator/status", control=True)).json()["phones"][
+            "port"
+        ]:
+            await asyncio.sleep(0.02)
+    await old.resume()
+    assert (old.standing["kind"], bool(old.session), await titles(old)) == ("guest", True, [])
+    await asyncio.to_thread(desk.post, "/devices/Old", {"kind": "mine"}, control=True)
+    await old.sees(lambda: old.standing["kind"] == "mine")
+    assert await titles(old) == ["said at the desk"]
+    await asyncio.to_thread(desk.post, "/devices/Old", {"kind": "guest", "session": False}, control=True)
+    await old.sees(lambda: old.standing["kind"] == "guest" and not old.session)
+    assert await titles(old) == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/devices", 404),
+        ("GET", "/memories", 404),
+        ("POST", "/agents/approve", 404),
+        ("GET", "/conversations/../devices", 404),
+        ("POST", "/twins", 404),
+        ("GET", "/twins/x/agents", 404),
+        ("GET", "/threads", 404),
+        ("POST", "/conversations", 404),
+        ("POST", "/chat/stream", 400),
+    ],
+)
+async def test_phone_asks_for_nothing_beyond_its_table(
+    desk: RunningDaemon, phone: MakePhone, method: str, path: str, status: int
+) -> None:
+    mine = await phone(AiortcClient, name="Mine", kind="mine")
+    found = await mine.ask(method, path, {} if method == "POST" else None)
+    assert found[0] == status, found
+    assert set(found[1]) >= {"error", "code"}
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"type": "ask", "id": "1", "method": "GET", "path": "/health"},
+        {"type": "ask", "id": 1, "method": "DELETE", "path": "/health"},
+        {"type": "ask", "id": 1, "method": "GET"},
+        {"type": "part", "id": 1},
+        {"type": "next"},
+        {"type": "drop", "id": None},
+    ],
+)
+def test_malformed_request_ends_the_connection(frame: dict[str, Any]) -> None:
+    session = PhoneSession(0.0, may_talk=True)
+    session.on_frame({"type": "hello"}, 0.0)
+    assert session.on_frame(frame, 1.0) == [Hang("malformed request")]
+
+
+async def test_phone_that_may_only_listen_has_no_conversations(desk: RunningDaemon, phone: MakePhone) -> None:
+    guest = await phone(AiortcClient, name="Guest", scope="listen")
+    body = {"user_input": "hello", "turn_id": new_id(), "session_id": new_id()}
+    assert (await guest.ask("POST", "/chat/stream", body))[0] == 403
+    assert (await guest.ask("GET", "/conversations"))[0] == 403
+
+
+class OneAnswer:
+    """An operation that answers with much, and notes how much of it was made."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.waits = asyncio.Event()
+
+    @operation("phone_test.much", "GET", "/much", right=TALK)
+    async def much(self, device: Device) -> Stream:
+        """Much."""
+        return Stream(self._events())
+
+    async def _events(self) -> AsyncGenerator[tuple[int | None, bytes | dict[str, Any]], None]:
+        for number in range(1, 1001):
+            self.made = number
+            yield number, {"text": "x" * 10_000}
+
+    @operation("phone_test.wait", "POST", "/wait", right=TALK)
+    async def wait(self, device: Device, body: bytes) -> dict[str, Any]:
+        """Waits."""
+        await self.waits.wait()
+        return {"size": len(body)}
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+async def test_requests_of_a_phone_are_bounded() -> None:
+    sent: list[dict[str, Any]] = []
+    feature = OneAnswer()
+    device = Device(id="a", name="Anna", secret="", created_at=0.0)
+    requests = PhoneRequests(RequestTable(OperationTable(feature)), lambda: device, sent.append)
+    requests.on_frame(Ask(1, "GET", "/much"))
+    await until(lambda: len(sent) == 1 and feature.made > 5)
+    await asyncio.sleep(0.01)
+    assert feature.made * 10_000 < MOST_WAITING + 3 * PART, "no more is made than the phone takes"
+    requests.on_frame(Next(1))
+    assert [len(one["text"]) <= PART for one in sent] == [True, True]
+    requests.on_frame(Drop(1))
+    await asyncio.sleep(0)
+    made = feature.made
+    requests.on_frame(Next(1))
+    await asyncio.sleep(0.01)
+    assert (len(sent), feature.made) == (2, made)
+
+    sent.clear()
+    for id in range(2, 2 + MOST_OPEN):
+        requests.on_frame(Ask(id, "POST", "/wait"))
+    requests.on_frame(Ask(90, "POST", "/wait"))
+    assert [(one["id"], one["status"]) for one in sent] == [(90, 429)]
+    feature.waits.set()
+    await until(lambda: len(sent) == 1 + MOST_OPEN)
+    await asyncio.sleep(0.01)
+
+    sent.clear()
+    requests.on_frame(Ask(91, "POST", "/wait", "x" * 10, more=True))
+    requests.on_frame(Ask(92, "POST", "/wait", more=True))
+    await until(lambda: len(sent) == 2)
+    requests.on_frame(Part(91, "x" * (MOST_BODY - 10), more=True))
+    requests.on_frame(Part(92, "xy", more=False))
+    await until(lambda: any(one.get("status") for one in sent))
+    refused = next(one for one in sent if one.get("status"))
+    assert (refused["id"], refused["status"]) == (92, 400)
+    requests.on_frame(Part(91, "", more=False))
+    await until(lambda: sent[-1].get("status") == 200)
+    assert json.loads(sent[-1]["text"]) == {"size": MOST_BODY}
+    requests.close()
+
+
+async def test_household_of_four_phones_has_each_its_own(desk: RunningDaemon, phone: MakePhone) -> None:
+    """Two of the owner's and two guests', that talk at once while their lines are cut."""
+    names = {"Anna": "mine", "Ben": "mine", "Carl": "guest", "Dora": "guest"}
+    phones = [await phone(AiortcClient, name=name, kind=kind, session=False) for name, kind in names.items()]
+    said: dict[str, list[str]] = {name: [] for name in names}
+
+    async def talks(one: PhoneClient, name: str) -> None:
+        session = new_id()
+        for number in range(10):
+            body = {"user_input": f"{name} {number}", "turn_id": new_id(), "session_id": session}
+            if number % 5 == 2:  # cut while it waits for the answer, and asked again with the same id
+                await one.send({"type": "ask", "id": 1000 + number, "method": "POST", "path": "/chat/stream",
+                                "text": json.dumps(body)})  # fmt: skip
+                await one.leave()
+                await one.resume()
+            status, events = await one.ask("POST", "/chat/stream", body)
+            assert status == 200, events
+            said[name].append(events[-1][1]["response"])
+
+    await asyncio.gather(*(talks(one, name) for one, name in zip(phones, names, strict=True)))
+    for name, answers in said.items():
+        assert answers == [f"fake-llm: {name} {number}" for number in range(10)]
+    lists = [sorted(await titles(one)) for one in phones]
+    assert lists == [["Anna 0", "Ben 0"], ["Anna 0", "Ben 0"], ["Carl 0"], ["Dora 0"]]
+    for one, expected in zip(phones, lists, strict=True):
+        _, found = await one.ask("GET", "/conversations")
+        for row in found["conversations"]:
+            _, shown = await one.ask("GET", f"/conversations/{row['id']}")
+            name = row["title"].partition(" ")[0]
+            assert row["title"] in expected
+            texts = [turn["user"] for turn in shown["turns"]]
+            assert texts == [f"{name} {number}" for number in range(10)], "nothing lost, nothing twice"
