@@ -393,7 +393,7 @@ class PhoneConnection:
         await self._show_rights()
 
     def _standing(self, speaker: Device) -> dict[str, Any]:
-        """Whose phone it is, over this connection, and what that lets it do."""
+        """The kind of the phone over this connection, and what that lets it do."""
         return {"kind": speaker.kind, "may_talk": may_talk(speaker), "secure": self.secure}
 
     def _leave_session(self) -> None:

@@ -130,7 +130,7 @@ def over_plain_http(device: Device) -> Device:
 
 
 def rights_of(kind: Kind) -> dict[str, bool]:
-    """What a phone of that kind may do beside talking, until its owner says otherwise."""
+    """The rights of a phone of that kind beside talking, until its owner says otherwise."""
     return dict.fromkeys(("workflows", "eggs", "notices"), kind == "mine")
 
 

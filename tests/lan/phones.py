@@ -132,7 +132,7 @@ class Phone:
 
     @contextmanager
     def more(self) -> Iterator[None]:
-        """What is behind ☰, until the block ends; what was done there may have closed it."""
+        """The sheet behind ☰, until the block ends; something done there may have closed it."""
         self.page.get_by_label("Conversations and more").click()
         sheet = self.page.locator("dialog.more")
         sheet.wait_for()
