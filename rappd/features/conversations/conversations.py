@@ -77,7 +77,14 @@ class Conversations:
         await self._store.flush()
         beginning = of_programs and PROGRAM_SESSION + ("" if of_programs == PROGRAMS else f"{of_programs}:")
         rows = await self._rows(
-            list_query(self._caller, removed=removed, limit=limit + 1, before=before, of_programs=beginning)
+            list_query(
+                self._caller,
+                removed=removed,
+                limit=limit + 1,
+                before=before,
+                of_programs=beginning,
+                everything=everything,
+            )
         )
         last = rows[limit - 1] if len(rows) > limit else None
         return {
