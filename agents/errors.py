@@ -82,3 +82,16 @@ class PictureRefusedError(AgentError):
 
     code = "picture_refused"
     status = 422
+
+
+class ToolsNeedModelError(AgentError):
+    """A program demands a call of one of its own tools, and there is no model that could make it."""
+
+    code = "tools_need_model"
+    status = 400
+
+    def __init__(self) -> None:
+        super().__init__(
+            "tool_choice demands a call, and there is no model to make one.",
+            do="Leave tool_choice out, or connect a model: rappd models connect",
+        )

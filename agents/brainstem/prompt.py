@@ -22,6 +22,8 @@ _TWIN_TEXT = f"""\
 After everything else write {TWIN} and then a short first-person aside of the owner's twin:
 what it notices, hints or questions, in a few lines."""
 
+_PROGRAM = "## Instructions of the program that asks"
+
 
 def build(
     soul: str,
@@ -33,14 +35,20 @@ def build(
     voice: bool,
     twin: bool,
     sensed: SenseOutput,
+    program: str = "",
 ) -> str:
-    """The whole text; parts that are empty leave no trace. Each sense has a paragraph of its own."""
+    """The whole text; parts that are empty leave no trace. Each sense has a paragraph of its own.
+
+    ``program``: instructions of the program that asks. They stand behind everything of this workspace's.
+    """
     parts = [soul.strip(), *(context.strip() for context in contexts), _roster(agents, unavailable, waiting)]
     if voice:
         parts.append(sensed.prompts.get(VOICE, _VOICE_TEXT))
     if twin:
         parts.append(sensed.prompts.get(TWIN, _TWIN_TEXT))
     parts.extend(slot.prompt for slot in sensed.slots)
+    if program.strip():
+        parts.append(f"{_PROGRAM}\n{program.strip()}")
     return "\n\n".join(part for part in parts if part)
 
 

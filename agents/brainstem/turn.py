@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -13,6 +13,7 @@ import orjson
 from msgspec.structs import replace
 
 from agents.brainstem import prompt
+from agents.brainstem.client_tools import NO_TOOLS, ClientTools, beside, handed_out
 from agents.brainstem.model_calls import ReadCall, read_call
 from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import MainStream, SenseOutput, Senses
@@ -34,6 +35,7 @@ from agents.runtime.result_text import OnPiece, complaint_in
 from agents.runtime.runner import AgentResult, AgentRunner
 from envelopes.codecs.pictures import Picture
 from envelopes.events import Call, Delta, Emit, Notice, Piece, Result, Round, Thought, Waiting
+from envelopes.program_input import ProgramInput, has_rounds
 
 log = logging.getLogger(__name__)
 
@@ -104,6 +106,12 @@ class Ask(msgspec.Struct):
     model_do: str = ""
     at_computer: Sequence[dict[str, Any]] | None = None
     on_round: Callable[[Round], None] | None = None
+    program: ProgramInput | None = None
+    """Of a foreign program: its own tools, which it performs itself, its instructions, settings for the model."""
+    id: str = ""
+    """The turn's; calls of the program's tools lead back to it."""
+    rounds: Mapping[str, Sequence[Message]] = {}
+    """Of earlier turns, by their ids: rounds of agents that the program, whose history this is, never saw."""
 
 
 class Answer(msgspec.Struct):
@@ -113,6 +121,8 @@ class Answer(msgspec.Struct):
     ``agents_used``: names of the agents that were performed, where a model answered that was offered some; else None.
     ``failure``: the reason why the text answers nothing: the model failed, keyword matching found no agent, or every
     agent that was called failed; else "".
+    ``tool_calls``: the program that asked has to make them, ``{"id", "name", "arguments"}``, and to come back with the results; ``rounds``
+    are what led to them, where agents were performed. ``ending``: "length" or "filter" where the model did not end by itself.
     """
 
     text: str
@@ -128,6 +138,9 @@ class Answer(msgspec.Struct):
     seconds: float = 0.0
     agents_used: list[str] | None = None
     failure: str = ""
+    tool_calls: list[dict[str, Any]] = []
+    rounds: list[Message] = []
+    ending: str = ""
 
 
 class _Turn(msgspec.Struct):
@@ -135,6 +148,12 @@ class _Turn(msgspec.Struct):
     modes: Modes
     messages: list[Message]
     sensed: SenseOutput
+    client: ClientTools = NO_TOOLS
+    first: int = 0
+    """The number of its first round: 1 where it begins with results."""
+    given: int = 0
+    """Messages that were there when the turn began."""
+    tool_calls: list[dict[str, Any]] = []
     logs: list[str] = msgspec.field(default_factory=list)
     slush: dict[str, Any] | None = None
     model: str = ""
@@ -183,11 +202,15 @@ class Brainstem:
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
         modes, began = self.modes, time.monotonic()
-        turn = _Turn(ask, modes, _messages(ask), self.senses.now)
+        own = _definitions(ask.tools())
+        client = beside(own, ask.program) if ask.program is not None else NO_TOOLS
+        messages = _messages(ask, client)
+        first = 1 if ask.program is not None and ask.program.continues else 0
+        turn = _Turn(ask, modes, messages, self.senses.now, client=client, first=first, given=len(messages))
         requested = ask.model or self.thinking.model
-        tools = _definitions(ask.tools())
+        tools = _offered(own, client)
         completion = Completion()
-        for number in range(max(1, modes.rounds)):
+        for number in range(first, first + max(1, modes.rounds)):
             asked = time.monotonic()
             completion = await self._round(turn, tools, number)
             if not completion.tool_calls:
@@ -197,12 +220,15 @@ class Brainstem:
             ):  # the last one is the answer, recorded as that
                 ask.on_round(round_of(completion, number + 1, time.monotonic() - asked))
             await self._run_calls(turn, completion, tools)
-        unfinished = bool(completion.tool_calls)
+            if turn.tool_calls:
+                break
+        unfinished = bool(completion.tool_calls) and not turn.tool_calls
         if not completion.text and unfinished:
             completion = await self._round(turn, [], modes.rounds)
-        found = turn.sensed.delimiters.split(
-            completion.text or _without_text(completion, unfinished=unfinished)
-        )
+        text = completion.text
+        if not text and not turn.tool_calls:
+            text = _without_text(completion, unfinished=unfinished)
+        found = turn.sensed.delimiters.split(text)
         answered_by = turn.provider or self.thinking.name
         return Answer(
             *found,
@@ -213,8 +239,11 @@ class Brainstem:
             turn.usage,
             answered_by,
             time.monotonic() - began,
-            turn.used if tools and answered_by != OfflineBrain.name else None,
+            turn.used if own and answered_by != OfflineBrain.name else None,
             turn.failure(answered_by),
+            turn.tool_calls,
+            turn.messages[turn.given :] if turn.tool_calls and _has_rounds(turn) else [],
+            completion.ending if completion.ending in ("length", "filter") else "",
         )
 
     async def _round(self, turn: _Turn, tools: list[dict[str, Any]], number: int) -> Completion:
@@ -251,6 +280,9 @@ class Brainstem:
             },
             chosen=turn.ask.model,
             chosen_do=turn.ask.model_do,
+            clients=frozenset(turn.client.offered) if tools else frozenset(),
+            tool_choice=turn.client.choice if number == turn.first else "auto",
+            parameters=turn.ask.program.parameters if turn.ask.program is not None else {},
             written_call=lambda text, whole: (
                 call_in_text(text, [tool["function"]["name"] for tool in tools]) is not None
                 if whole
@@ -275,7 +307,7 @@ class Brainstem:
 
     def _everyday(self, turn: _Turn, request: ModelRequest) -> ModelRequest:
         """The same request without what is the operator's."""
-        tools = _definitions(_everyday(turn.ask)) if request.tools else []
+        tools = _offered(_definitions(_everyday(turn.ask)), turn.client) if request.tools else []
         return replace(
             request, tools=tools, prompt=lambda: self._prompt(turn, _everyday(turn.ask)), everyday=None
         )
@@ -292,6 +324,7 @@ class Brainstem:
             voice=turn.modes.voice,
             twin=turn.modes.twin,
             sensed=turn.sensed,
+            program=ask.program.system if ask.program is not None else "",
         )
 
     async def _run_calls(self, turn: _Turn, completion: Completion, tools: list[dict[str, Any]]) -> None:
@@ -307,6 +340,10 @@ class Brainstem:
             ]
         else:
             calls = [ReadCall(call, _arguments(call.arguments)) for call in completion.tool_calls]
+        if turn.client.offered:
+            calls, turn.tool_calls = handed_out(
+                turn.client, calls, turn.ask.id, earlier=len(turn.messages) > turn.given
+            )
         turn.messages.append(
             {
                 "role": "assistant",
@@ -321,6 +358,12 @@ class Brainstem:
                 ],
             }
         )  # fmt: skip
+        given = {call["id"] for call in turn.tool_calls}
+        calls = [read for read in calls if read.call.id not in given]
+        if calls:
+            await self._perform(turn, calls, completion)
+
+    async def _perform(self, turn: _Turn, calls: list[ReadCall], completion: Completion) -> None:
         upstream = turn.slush
         if len(calls) == 1:
             outcomes = [await self._run_call(turn, calls[0], upstream, completion)]
@@ -419,6 +462,15 @@ def _definitions(tools: Sequence[TurnTool]) -> list[dict[str, Any]]:
     return [one.definition for one in tools if one.kind != "spare"]
 
 
+def _offered(own: list[dict[str, Any]], client: ClientTools) -> list[dict[str, Any]]:
+    """The agents' definitions and the program's own; those alone where the program demands a call of one."""
+    return client.definitions if client.demanded else [*own, *client.definitions] if client.offered else own
+
+
+def _has_rounds(turn: _Turn) -> bool:
+    return any(has_rounds(call["id"]) for call in turn.tool_calls)
+
+
 def _agents(tools: Sequence[TurnTool]) -> list[Agent]:
     """The agents among the tools of which the system text tells."""
     return [one.agent for one in tools if one.agent is not None and one.kind not in ("look", "spare")]
@@ -444,9 +496,13 @@ def _extra(ask: Ask) -> dict[str, Any]:
     return extra if ask.at_computer is None else {**extra, "at_computer": ask.at_computer}
 
 
-def _messages(ask: Ask) -> list[Message]:
-    content = parts(ask.user_input, ask.pictures) if ask.pictures else ask.user_input
+def _messages(ask: Ask, client: ClientTools) -> list[Message]:
     said = [with_pictures(one) if "pictures" in one else one for one in ask.history]
+    if ask.program is not None:
+        said = client.history(said, ask.rounds)
+        if ask.program.continues:
+            return said
+    content = parts(ask.user_input, ask.pictures) if ask.pictures else ask.user_input
     return [*said, {"role": "user", "content": content}]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,12 +11,15 @@ from msgspec.structs import replace
 
 from agents.providers.refusals import Meaning
 
+_OF_REQUEST = (400, 422)
+"""Statuses by which servers refuse what a request has."""
+
 
 class Abilities(msgspec.Struct, frozen=True):
     """Parts of a request that a model, or its server, takes. Everything, until a refusal says otherwise.
 
     ``tool_stream``: a streamed answer to a request with tools. ``system``: a message of the role "system".
-    ``repeated_roles``: two messages of one role after another.
+    ``repeated_roles``: two messages of one role after another. ``refused`` are parameters that are not sent any more.
     """
 
     tools: bool = True
@@ -23,6 +27,7 @@ class Abilities(msgspec.Struct, frozen=True):
     stream_usage: bool = True
     system: bool = True
     repeated_roles: bool = True
+    refused: frozenset[str] = frozenset()
 
     def without(self, meaning: Meaning, body: Mapping[str, Any]) -> Abilities | None:
         """The abilities that are left after a refusal of ``body``; None where it had nothing that could be left out."""
@@ -43,6 +48,21 @@ class Abilities(msgspec.Struct, frozen=True):
         ):  # templates that count the system message as one of the roles
             return replace(self, system=False)
         return None
+
+    def without_parameters(
+        self, parameters: Mapping[str, Any], said: str, status: int, meaning: Meaning
+    ) -> Abilities | None:
+        """The abilities left after a refusal that names one of a program's ``parameters``, or may be meant for them.
+
+        None where it is about something else.
+        """
+        sent = parameters.keys() - self.refused
+        if status not in _OF_REQUEST:
+            return None
+        named = {name for name in sent if re.search(rf"\b{re.escape(name)}\b", said)}
+        if not named and meaning is Meaning.REQUEST:
+            named = set(sent)
+        return replace(self, refused=self.refused | named) if named else None
 
 
 class Limit(msgspec.Struct, frozen=True):

@@ -118,6 +118,26 @@ class ModelConnection:
         """One JSON question over the same connections."""
         return await ask_over(await self._opened(), method, url, headers=headers, json=json, within=within)
 
+    async def hand_on(
+        self, url: str, body: bytes, headers: Mapping[str, str], most: int
+    ) -> tuple[int, str, bytes] | None:
+        """Status, media type and at most ``most`` bytes of an answer that nobody reads here; None without one."""
+        session = await self._opened()
+        import aiohttp
+
+        proxy = None if urls.on_this_machine(url) else await asyncio.to_thread(proxy_for, url)
+        try:
+            async with (
+                asyncio.timeout(self._silence),
+                session.post(url, data=body, headers=headers, proxy=proxy, allow_redirects=False) as response,
+            ):
+                raw = bytearray()
+                while len(raw) <= most and (piece := await response.content.readany()):
+                    raw += piece
+        except (TimeoutError, aiohttp.ClientError, OSError, ValueError):
+            return None
+        return (response.status, response.content_type, bytes(raw)) if len(raw) <= most else None
+
     async def close(self) -> None:
         """Closes the connections; the next request opens new ones."""
         if self._session is not None:

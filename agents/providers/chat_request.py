@@ -12,6 +12,8 @@ from agents.providers.answers.text_pieces import valid_text
 from agents.providers.first_text import with_first_text
 from agents.providers.provider import Message, ModelRequest
 
+_NEWER = {"max_tokens": "max_completion_tokens"}
+
 
 class Fitted(msgspec.Struct, frozen=True):
     """Messages that were kept for a context, and the number of those left out."""
@@ -25,7 +27,8 @@ def request_body(
 ) -> dict[str, Any]:
     """The JSON body. ``stream`` is always said: some servers stream unless they are told not to.
 
-    ``tools`` only when there are some; ``tool_choice`` not for o1 models, which refuse it.
+    ``tools`` only when there are some; ``tool_choice`` not for o1 models, which refuse it. Parameters of the asking program
+    that the model refused before are left out; of two names of one limit the newer is tried then.
     """
     tools = request.tools if abilities.tools else []
     shaped = _parsable(messages) if abilities.tools else _in_words(messages)
@@ -40,9 +43,14 @@ def request_body(
     if tools:
         body["tools"] = tools
         if not model.startswith("o1"):
-            body["tool_choice"] = "auto"
+            body["tool_choice"] = "auto" if "tool_choice" in abilities.refused else request.tool_choice
     if streamed and abilities.stream_usage:
         body["stream_options"] = {"include_usage": True}
+    for name, value in request.parameters.items():
+        if name in abilities.refused:
+            name = _NEWER.get(name, name)
+        if name not in abilities.refused and (tools or name != "parallel_tool_calls"):
+            body[name] = value
     return body
 
 

@@ -64,14 +64,14 @@ class HelpedModels:
             return await ask(request)
         offered = request
         if not offers_tools(self.mode, traits):
-            offered = replace(request, tools=[], prompt=lambda: _without_roster(request))
+            offered = replace(request, tools=[], clients=frozenset(), prompt=lambda: _without_roster(request))
         results = _results(request.messages) if request.round else []
         if results and _is_chosen(request.messages):
             return await self._worded(ask, request, offered, results, traits)
         went_wrong = bool(results) and all(_went_wrong(result) for _, result in results)
         if went_wrong:
             self._note(model, Outcome.WRONG)
-        if not request.tools or (request.round and not went_wrong):
+        if not request.agents or (request.round and not went_wrong):
             completion = await ask(offered)
             # Behind a server that has it choose, a model of 135 M calls the same agent again and again.
             if results and is_known_small(traits) and _is_repeated(completion, request.messages):
@@ -81,7 +81,7 @@ class HelpedModels:
         certainty = await load("agents.providers.offline.certainty")
         summaries = request.summaries() if request.summaries is not None else {}
         asked = _until_question(request.messages)
-        choice = await asyncio.to_thread(certainty.choose, asked, request.tools, summaries)
+        choice = await asyncio.to_thread(certainty.choose, asked, request.agents, summaries)
         help_given = self.help_for(model, traits)
         if choice is None or _is_answered(request.messages, choice.name):
             return await ask(offered)
@@ -130,7 +130,7 @@ class HelpedModels:
         certainty = await load("agents.providers.offline.certainty")
         question = question_of(request.messages)
         name, result = results[0]
-        looked_up = certainty.looks_up(_until_question(request.messages), request.tools, name)
+        looked_up = certainty.looks_up(_until_question(request.messages), request.agents, name)
         if looked_up:
             result = certainty.found_by_lookup(question, result)
             if not result:  # nothing is remembered of it: the model answers, as if nobody had looked

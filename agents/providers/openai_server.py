@@ -25,6 +25,7 @@ from agents.providers.pictures import has_pictures, says_blind
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.refusals import Meaning, Refusal
 from agents.providers.refusals import read as read_refusal
+from envelopes.codecs.bounded_json import bounded_json
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +35,8 @@ _FIRST_PAUSE = 0.2
 _LONGEST_PAUSE = 1.0
 """Seconds that a person is held for a retry, whatever the server asks for."""
 _LISTING_SECONDS = 10.0
+_MOST_HANDED_ON = 32 << 20
+"""Bytes of an answer that is only passed on: spoken text, many vectors."""
 _BYTES_PER_TOKEN = 3.0
 """Of JSON, before a server counted any: English has about four, other languages fewer."""
 _SHORT_ANSWER = 512
@@ -221,6 +224,23 @@ class OpenAIServer:
             return [], self._problem(refusal, self.model)
         return model_entries(reply) or [], None
 
+    async def hand_on(self, path: str, body: bytes, content_type: str) -> tuple[str, bytes]:
+        """Media type and bytes of the server's answer to what is none of a turn's. Raises ModelUnavailableError."""
+        headers = {**self._sent_headers(), "Content-Type": content_type, "Accept": "*/*"}
+        found = await self._connection.hand_on(f"{self._url}{path}", body, headers, _MOST_HANDED_ON)
+        if found is None:
+            raise self._problem(Refusal(Meaning.SILENT), self.model)
+        status, kind, answer = found
+        if status == 200:
+            return kind, answer
+        try:
+            told = bounded_json(answer, most_bytes=_MOST_HANDED_ON)
+        except ValueError:
+            told = answer.decode("utf-8", "replace")
+        problem = self._problem(read_refusal(told, status, secrets=self._secrets), self.model)
+        problem.upstream_status = status
+        raise problem
+
     def point(self, url: str, api_key: str) -> None:
         """Sends what comes next to another address with another key; answers under way go on."""
         self._url, self._key = url, api_key
@@ -332,7 +352,9 @@ class _Conversation:
             # llama.cpp fails at the end of its context, and what was not streamed is lost; at a limit it sends what
             # there is.
             left = self.context - int(chat_request.size(body) / _BYTES_PER_TOKEN)
-            body["max_tokens"] = max(min(left, self._longest), min(_SHORT_ANSWER, self.context // 4))
+            most = max(min(left, self._longest), min(_SHORT_ANSWER, self.context // 4))
+            wanted = body.get("max_tokens")
+            body["max_tokens"] = min(most, wanted) if isinstance(wanted, int) else most
         return body
 
     async def fit_context(self) -> None:
@@ -371,11 +393,24 @@ class _Conversation:
         """Changes what is asked for as a refusal tells; False where nothing is left to change."""
         if refusal.meaning is Meaning.CONTEXT:
             return self._shrink(refusal, body)
+        if (left := self._without_parameters(refusal, body)) is not None:
+            self.abilities = left
+            return True
         left = self.abilities.without(refusal.meaning, body)
         if left is None:
             return False
         self.abilities = left
         return True
+
+    def _without_parameters(self, refusal: Refusal, body: dict[str, Any]) -> Abilities | None:
+        names = [*self._request.parameters, "max_completion_tokens"]
+        sent = {name: body[name] for name in names if name in body}
+        if body.get("tool_choice", "auto") != "auto":
+            sent["tool_choice"] = body["tool_choice"]
+        said = f"{refusal.said} {refusal.sent}"
+        return (
+            self.abilities.without_parameters(sent, said, refusal.status, refusal.meaning) if sent else None
+        )
 
     def ask_plainly(self) -> bool:
         """Offers no agent any more; False where none was offered, or one has told something already.

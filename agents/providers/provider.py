@@ -67,6 +67,8 @@ class ModelRequest(msgspec.Struct):
     go with the sentence that is answered, so that an answer by a model that does not see them is none.
     ``model`` is asked where it is offered, silently the usual one where not. ``chosen`` was picked for this conversation
     or twin: where its server has it no more, the usual one answers, and the person is told, with ``chosen_do``.
+    ``clients`` are the names of those ``tools`` that the asking program performs itself; keyword matching chooses none of them.
+    ``tool_choice`` and ``parameters`` are as the server takes them, where it does.
     """
 
     messages: list[Message]
@@ -84,6 +86,16 @@ class ModelRequest(msgspec.Struct):
     chosen: str = ""
     chosen_do: str = ""
     written_call: Callable[[str, bool], bool] | None = None
+    clients: frozenset[str] = frozenset()
+    tool_choice: str | dict[str, Any] = "auto"
+    parameters: dict[str, Any] = {}
+
+    @property
+    def agents(self) -> list[Tool]:
+        """The tools that are performed here."""
+        if not self.clients:
+            return self.tools
+        return [tool for tool in self.tools if tool["function"]["name"] not in self.clients]
 
 
 class Provider(Protocol):

@@ -26,6 +26,7 @@ from agents.providers.local_servers import LocalServer, WorkerServes
 from agents.providers.managed_provider import ManagedProvider
 from agents.providers.model_help import Help
 from agents.providers.model_names import nearest
+from agents.providers.openai_server import OpenAIServer
 from agents.providers.provider import Completion, FakeModel, ModelRequest, Prices, Provider
 from agents.providers.provider_pool import ProviderPool
 from agents.providers.refusals import REMEDIES, Meaning
@@ -197,6 +198,17 @@ class ProviderSelector:
             raise ModelUnavailableError("No model answers", do=_NO_MODEL_DO)
         return completion
 
+    async def hand_on(self, path: str, body: bytes, content_type: str) -> tuple[str, bytes]:
+        """Media type and bytes of what the configured server answers at ``path``. Raises ModelUnavailableError.
+
+        For what no turn does: vectors, speech.
+        """
+        managed = self._pool.first
+        if self._pool.kind != "server" or managed is None or not isinstance(managed.provider, OpenAIServer):
+            raise ModelUnavailableError("There is no model server for that.", do=_NO_MODEL_DO)
+        async with managed.in_use():
+            return await managed.provider.hand_on(path, body, content_type)
+
     async def models(self) -> list[dict[str, Any]]:
         """``[{"id", "name", "available"?, "limits"?}]`` of the provider in use; ``limits`` of models where some are known."""
         managed = self._pool.first
@@ -367,7 +379,7 @@ class ProviderSelector:
         request.extra["problem"] = problem
         request.extra["connect"] = ""  # the notice says what helps with the one that is set up
         completion = await self._offline.complete(replace(request, model=""))
-        completion.notice = replied_without(problem)
+        completion.notice = f"{replied_without(problem)} {completion.notice}".strip()
         completion.provider = self._offline.name
         completion.tool_calls = tuple(
             replace(call, id=f"{OFFLINE_CALL}{call.id.removeprefix(OFFLINE_CALL)}")

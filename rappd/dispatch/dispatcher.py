@@ -22,6 +22,7 @@ from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, NOTE, PARENT, THREAD, THREAD_PATH, Envelope, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
+from envelopes.program_input import ProgramInput
 from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.rows import below, now, on_thread, opened, placed, record_of, recordable
@@ -84,7 +85,9 @@ class Dispatcher:
         thread: str = "",
         named: bool = False,
         names: tuple[str, ...] = (),
+        repeats: bool = True,
         recorded: Callable[[], None] | None = None,
+        program: ProgramInput | None = None,
     ) -> Turn:
         """Takes a HELP in. Its turn gives the DONE or ERROR, once that is durable.
 
@@ -94,11 +97,12 @@ class Dispatcher:
 
         ``named`` says that the caller chose the id. Such a turn runs by itself and tells its events; a repeat of
         (from, id) gets the one under way or lately over, and later the recorded answer. Any other begins with
-        ``Turn.reply``, or ``begin``.
+        ``Turn.reply``, or ``begin``. ``repeats`` is False for a new id, to which there is no answer to look for.
 
         ``thread``: a root that exists, in place of the session's; ``names`` come behind it in the path of this turn.
         ``fresh``: nobody used the session before.
-        ``recorded`` is called once the HELP is committed, before anything of it is done.
+        ``recorded`` is called once the HELP is committed, before anything of it is done. ``program`` is the further
+        input of a foreign program.
         """
         if not named:
             return Turn(
@@ -110,7 +114,15 @@ class Dispatcher:
         # A phone's turn is found from the owner's page and the reverse, where they are of one user.
         turns = self.turns if caller.device else self._turns_of(caller)
         return turns.lately(envelope.sender, envelope.id) or turns.begin(
-            Turn(envelope, caller, self._perform_named, session=session, tells=True)
+            Turn(
+                envelope,
+                caller,
+                lambda turn: (
+                    self._perform_named(turn, program) if repeats else self._perform(turn, program=program)
+                ),
+                session=session,
+                tells=True,
+            )
         )
 
     def operate(
@@ -151,10 +163,10 @@ class Dispatcher:
     def _turns_of(self, caller: Caller) -> Turns:
         return self.turns if caller.caps is None else self.guests_turns
 
-    async def _perform_named(self, turn: Turn) -> Envelope:
+    async def _perform_named(self, turn: Turn, program: ProgramInput | None) -> Envelope:
         key = (turn.envelope.sender, turn.envelope.id)
         answer = await self._unrecorded.take(*key) or await self.recorded(*key)
-        return answer or await self._perform(turn)
+        return answer or await self._perform(turn, program=program)
 
     def record_call(
         self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]
@@ -238,9 +250,15 @@ class Dispatcher:
         return placed
 
     def submit_once(
-        self, envelope: Envelope, caller: Caller, *, begun: bool = False, synced: bool = True
+        self,
+        envelope: Envelope,
+        caller: Caller,
+        *,
+        begun: bool = False,
+        synced: bool = True,
+        program: ProgramInput | None = None,
     ) -> Turn:
-        """A HELP of another machine: its start is on the disk before it begins, its answer before it counts.
+        """A HELP of another machine or program: its start is on the disk before it begins, its answer before it counts.
 
         So it is begun once and answered once, whatever is killed in between, and whenever the power is cut. (Of an
         agent that is declared repeatable the start is committed, and not waited for.) A repeat gets the turn under
@@ -251,16 +269,18 @@ class Dispatcher:
         A turn that is stopped gives the recorded ERROR 499, unless this machine stops.
         """
         return self.guests_turns.running(envelope.sender, envelope.id) or self.guests_turns.begin(
-            Turn(envelope, caller, lambda turn: self._perform_once(turn, begun, synced), tells=True)
+            Turn(envelope, caller, lambda turn: self._perform_once(turn, begun, synced, program), tells=True)
         )
 
-    async def _perform_once(self, turn: Turn, begun: bool, synced: bool) -> Envelope:
+    async def _perform_once(
+        self, turn: Turn, begun: bool, synced: bool, program: ProgramInput | None
+    ) -> Envelope:
         if turn.caller.spend is not None and not begun:
             await turn.caller.spend(turn.envelope)
         with self._store.group_commit.active():
-            return await self._claimed(turn, begun, synced)
+            return await self._claimed(turn, begun, synced, program)
 
-    async def _claimed(self, turn: Turn, begun: bool, synced: bool) -> Envelope:
+    async def _claimed(self, turn: Turn, begun: bool, synced: bool, program: ProgramInput | None) -> Envelope:
         envelope = turn.envelope
         workspace, handler, repeatable = self._resolve(envelope.recipient)
         outer, envelope, info = envelope, *placed(envelope, workspace)
@@ -281,7 +301,9 @@ class Dispatcher:
         if thread:  # a repeat may name another: the answer counts where the question stands
             envelope = on_thread(envelope, thread)
         self._announce(envelope)
-        context = RequestContext(envelope, turn.caller, workspace, turn.tell, records=records)
+        context = RequestContext(
+            envelope, turn.caller, workspace, turn.tell, records=records, program=program
+        )
         if taken and not repeatable(envelope):
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
             reply.data["do"] = "Ask again if it does no harm to do it twice."
@@ -402,6 +424,7 @@ class Dispatcher:
         thread: str = "",
         names: tuple[str, ...] = (),
         recorded: Callable[[], None] | None = None,
+        program: ProgramInput | None = None,
     ) -> Envelope:
         envelope = turn.envelope
         workspace, handler, _ = self._resolve(envelope.recipient)
@@ -414,7 +437,7 @@ class Dispatcher:
             self._store.thread(info)
         context = RequestContext(
             envelope, turn.caller, workspace, turn.tell if turn.tells else None, records=records,
-            path=(thread, *names) if names else (),
+            path=(thread, *names) if names else (), program=program,
         )  # fmt: skip
         if recorded is not None or self._store.trouble is not None:
             await self.record_first(envelope)

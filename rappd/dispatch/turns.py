@@ -17,6 +17,7 @@ from agents.providers.provider import Completion, Usage
 from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
 from envelopes.events import Delta, Emit, Event, encode, replaces
+from envelopes.program_input import ProgramInput
 from rappd.dispatch.rights import Caller
 from rappd.errors import StoreError
 from rappd.store.records import Record, ThreadInfo
@@ -40,7 +41,8 @@ class RequestContext(msgspec.Struct):
 
     ``usage`` is what its agents' own model calls came to, once there was one. ``records`` is what was written down
     of it so far: it is written down anew where the event log lost it. ``path``: the names from the root of its thread
-    to it, () for a root; a workflow's step has its names behind those of its thread.
+    to it, () for a root; a workflow's step has its names behind those of its thread. ``program`` is the further input of
+    a foreign program.
     """
 
     envelope: Envelope
@@ -52,6 +54,7 @@ class RequestContext(msgspec.Struct):
     path: tuple[str, ...] = ()
     emitted: list[str] = []
     """Listeners that payloads of handlers called within the turn, all of its threads together."""
+    program: ProgramInput | None = None
 
     def used(self, completion: Completion) -> None:
         """Counts a model call that an agent made."""

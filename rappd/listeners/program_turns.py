@@ -10,11 +10,10 @@ from envelopes.codecs import emergence
 from envelopes.envelope import HELP, PEER_THREAD, THREAD, Envelope
 from rappd.dispatch.rows import thread_of
 from rappd.dispatch.turns import Turn
-from rappd.errors import NotFoundError
-from rappd.features.conversations.conversations import Conversations
 from rappd.listeners.programs import Program, Target, turn_id
 from rappd.store.conversation_table import ConversationRow, one_query
 from rappd.tenants.tenant import HOST
+from rappd.transcript.model_history import history_of
 
 MOST_REMEMBERED = 20
 """Turns of a conversation that a program goes on with."""
@@ -27,17 +26,7 @@ _CLAIMED = """SELECT workspace, (SELECT body FROM events WHERE thread = (SELECT 
 async def earlier(program: Program, target: Target, session: str) -> list[dict[str, Any]]:
     """The last turns of a conversation as a history, from the record: a program need not repeat them."""
     thread, _ = thread_of(target.workspace, program.sender, session)
-    conversations = Conversations(program.daemon.store, program.sender)
-    try:
-        found = await conversations.show(thread, limit=MOST_REMEMBERED)
-    except NotFoundError:
-        return []
-    history: list[dict[str, Any]] = []
-    for turn in found["turns"]:
-        if turn["kind"] == "turn" and turn["user"] and turn["text"]:
-            history.append({"role": "user", "content": turn["user"]})
-            history.append({"role": "assistant", "content": turn["text"]})
-    return history
+    return await history_of(program.daemon.store, thread, most=MOST_REMEMBERED)
 
 
 async def thread_in(program: Program, known: list[Target], session: str) -> tuple[Target, str] | None:
@@ -53,13 +42,13 @@ async def thread_in(program: Program, known: list[Target], session: str) -> tupl
     return found[1:] if found is not None else None
 
 
-async def resumed(program: Program, id: str) -> Turn | None:
+async def resumed(program: Program, id: str, *, recorded_id: str = "") -> Turn | None:
     """The turn that a program calls ``id``, where a restart cut it off: begun again if that does no harm, else answered so.
 
-    None where there is none: it never began, or it is answered, or under way.
+    ``recorded_id``: its id as the record has it, in place of ``id``. None where there is none: it never began, or it is answered, or under way.
     """
     daemon = program.daemon
-    rows = await daemon.store.rows(_CLAIMED, (program.sender, turn_id(program, id), HELP))
+    rows = await daemon.store.rows(_CLAIMED, (program.sender, recorded_id or turn_id(program, id), HELP))
     if not rows or not rows[0][1]:
         return None
     workspace, body = rows[0]

@@ -24,6 +24,7 @@ from envelopes.codecs.chat import DEFAULT_USER_GUID, ChatRequest, request_envelo
 from envelopes.codecs.strict_json import not_utf8
 from envelopes.envelope import DONE, HELP, THREAD, Envelope, as_uuid, brainstem_id, new_id
 from envelopes.errors import BadTokenError, ReportableError
+from envelopes.program_input import ProgramInput
 from neighborhoods.errors import NotPairedError
 from rappd.daemon.app import Daemon
 from rappd.dispatch.rights import PROGRAM, Caller
@@ -178,12 +179,15 @@ async def begin(
     id: str = "",
     session: str = "",
     more: Mapping[str, Any] | None = None,
+    brings: ProgramInput | None = None,
+    recorded_id: str = "",
 ) -> Turn:
     """The turn that a request becomes; ``turn.session`` is its conversation, to be named again as it is.
 
     ``id`` is the client's own for it: such a turn is begun once and answered once, whatever is killed in between, and
     a repeat of the id gets the recorded answer, without events. ``session`` names the conversation; without it,
-    ``asked.history`` finds the one that it repeats. ``more`` goes into the HELP's data.
+    ``asked.history`` finds the one that it repeats. ``more`` goes into the HELP's data. ``brings`` is what the program
+    has for the model beside the sentence. ``recorded_id`` is an id as the record has it, in place of ``id``.
     """
     daemon = program.daemon
     tenant = daemon.host if target.workspace == HOST else await daemon.tenants.twin(target.workspace)
@@ -192,17 +196,20 @@ async def begin(
         if not session and asked.history:
             session = daemon.programs.session_after(program, program.sender, asked.history)
         named = await session_of(program, target, session)
-        envelope = _envelope(program, asked, tenant.id, id, more or {})
+        own = recorded_id or (turn_id(program, id) if id else "")
+        envelope = _envelope(program, asked, tenant.id, own, more or {})
         caller = _caller_for(program, target)
         repeated = False
-        if id:
+        if own:
             repeated = await daemon.dispatcher.recorded(envelope.sender, envelope.id) is not None
             envelope = envelope.extended(**{THREAD: named})
-            turn = daemon.dispatcher.submit_once(envelope, caller, synced=not program.owners)
+            turn = daemon.dispatcher.submit_once(envelope, caller, synced=not program.owners, program=brings)
             repeated = repeated or turn.envelope is not envelope
             turn.session = named
         else:
-            turn = daemon.dispatcher.submit(envelope, caller, session=named, named=True)
+            turn = daemon.dispatcher.submit(
+                envelope, caller, session=named, named=True, repeats=False, program=brings
+            )
     except BaseException:
         tenant.active_requests -= 1
         raise
@@ -345,14 +352,19 @@ async def _end_following(app: web.Application) -> None:
         task.cancel()
 
 
-async def json_body(request: web.Request) -> dict[str, Any]:
-    """The body as a JSON object, read after its sender is known. Raises ``ReportableError``."""
+async def raw_body(request: web.Request) -> bytes:
+    """The body, read after its sender is known; from elsewhere JSON alone. Raises ``ReportableError``."""
     try:
-        raw = await (body_of(request, MOST_AT_ONCE) if FEDERATION in request.app else request.read())
+        return await (body_of(request, MOST_AT_ONCE) if FEDERATION in request.app else request.read())
     except web.HTTPRequestEntityTooLarge as error:
         raise BodyTooLargeError(
             "The request is too large.", do="Send less, or raise http.body_mb."
         ) from error
+
+
+async def json_body(request: web.Request) -> dict[str, Any]:
+    """The body as a JSON object. Raises ``ReportableError``."""
+    raw = await raw_body(request)
     return await asyncio.to_thread(_object, raw) if len(raw) > _LARGE else _object(raw)
 
 
@@ -474,9 +486,7 @@ def _envelope(
 ) -> Envelope:
     made = request_envelope(asked, recipient=recipient)
     data = {**made.data, "program": {"protocol": program.protocol, "name": program.name}, **more}
-    return Envelope(
-        turn_id(program, id) if id else new_id(), program.sender, recipient, HELP, data, made.extensions
-    )
+    return Envelope(id or new_id(), program.sender, recipient, HELP, data, made.extensions)
 
 
 def _count(program: Program, asked: ChatRequest, turn: Turn) -> None:

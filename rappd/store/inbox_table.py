@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import orjson
 
-from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim, InboxState, SqlStatement
+from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim, InboxState, Row, SqlStatement
 from rappd.store.store import Store
 
 DONE_KEPT_SECONDS = 8 * 86_400
@@ -22,6 +22,15 @@ _UNFINISHED = """SELECT sender, id, verb, state, workspace, thread, length(body)
 _OLD = "SELECT sender, id, verb FROM inbox WHERE state = 'done' AND at < ?"
 _FORGET = """DELETE FROM inbox WHERE (sender, id, verb) IN
     (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)) AND state = 'done' AND at < ?"""
+
+_BEGINNING = """SELECT id FROM (SELECT id, at FROM inbox WHERE sender = ?1 AND id >= ?2 AND id < ?3 AND verb = 'HELP'
+    UNION ALL SELECT id, at FROM events WHERE answers = 1 AND recipient = ?1 AND id >= ?2 AND id < ?3)
+    WHERE at >= ?4 ORDER BY at DESC LIMIT 1"""
+
+
+def latest_of_beginning(sender: str, beginning: str, since: int) -> tuple[str, Row]:
+    """The query for the id of ``sender``'s latest HELP that begins so: claimed, or answered, since that moment (µs)."""
+    return _BEGINNING, (sender, beginning, f"{beginning}~", since)
 
 
 class Unfinished(NamedTuple):

@@ -27,6 +27,7 @@ from envelopes.events import Notice, Piece, Round
 from envelopes.payloads.form import check
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
+from rappd.dispatch.paused_turns import rounds_of
 from rappd.dispatch.rights import OWNER, PROGRAM, Caller
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import (
@@ -79,7 +80,9 @@ class TenantRequestHandler:
         data, caller = context.envelope.data, context.caller
         remote = caller.caps is not None
         text = data.get("user_input") or data.get("prompt") if remote else data["user_input"]
-        if not isinstance(text, str) or not text.strip():
+        program = context.program
+        goes_on = program is not None and bool(program.continues)
+        if not isinstance(text, str) or not (text.strip() or goes_on):
             raise UsageProblemError(
                 "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'
             )
@@ -87,13 +90,14 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "Pictures of other machines are not taken.", do="Show them in this machine's own page."
             )
-        if self._tenant.heard is not None and "user_input" in data:
+        if self._tenant.heard is not None and "user_input" in data and not goes_on:
             self._tenant.heard(text)
         choice = await self._tenant.models.of_turn(context)
+        history = () if caller.listener == "federation" else data.get("conversation_history", ())
         answer = await self._tenant.brainstem.turn(
             Ask(
                 text,
-                () if caller.listener == "federation" else data.get("conversation_history", ()),
+                history,
                 context.envelope.sender,
                 self._tools(caller),
                 context,
@@ -106,6 +110,9 @@ class TenantRequestHandler:
                 model_do=choice.do,
                 at_computer=self._at_computer() if caller.listener == "tether" else None,
                 on_round=partial(self._on_round, context, context.envelope),
+                program=program,
+                id=context.envelope.id,
+                rounds=await rounds_of(self._dispatcher, context.envelope.sender, history) if program else {},
             )
         )
         if answer.failure and caller.listener == "tether" and "workflow" in data:
@@ -301,5 +308,11 @@ def _done(answer: Answer) -> dict[str, Any]:
         data["notice"] = answer.notice
     if answer.agents_used is not None:
         data["agents_used"] = answer.agents_used
+    if answer.tool_calls:
+        data["tool_calls"] = answer.tool_calls
+    if answer.rounds:
+        data["rounds"] = answer.rounds
+    if answer.ending:
+        data["ending"] = answer.ending
     data.update(answer.usage.stated())
     return data

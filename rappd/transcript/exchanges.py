@@ -35,9 +35,11 @@ class Message(msgspec.Struct, frozen=True):
         if self.failed:
             return _shown(data.get("msg", data))
         if self.event.verb == DONE:
-            return _shown(data.get("response", data.get("result", data)))
+            return calls_in_words(data) or _shown(data.get("response", data.get("result", data)))
         if self.event.verb == NOTE:
             return _shown(data.get("text") or data.get("kind", data))
+        if results := results_in_words(data):
+            return results
         return _shown(data.get("user_input", data.get("args", data)))
 
 
@@ -133,6 +135,23 @@ def _place(step: Exchange | Message) -> tuple[int, int]:
     first = step if isinstance(step, Message) else step.asked or step.answered
     assert first is not None
     return first.event.at, first.event.seq
+
+
+def calls_in_words(data: dict[str, Any]) -> str:
+    """The answer of a turn with which calls of a program's own tools began: its text, and a line for each; else ""."""
+    calls = data.get("tool_calls")
+    if not isinstance(calls, list):
+        return ""
+    lines = [f"→ {one.get('name')} {one.get('arguments')}" for one in calls if isinstance(one, dict)]
+    return "\n".join(filter(None, (_shown(data.get("response", "")), *lines)))
+
+
+def results_in_words(data: dict[str, Any]) -> str:
+    """The beginning of a turn with which a program gives results of its own tools: a paragraph for each; else ""."""
+    results = data.get("tool_results")
+    if not isinstance(results, list):
+        return ""
+    return "\n\n".join(f"{one.get('name')}: {one.get('content')}" for one in results if isinstance(one, dict))
 
 
 def _turn_of(sender: str, waiting: dict[str, Exchange]) -> Exchange | None:

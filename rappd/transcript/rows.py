@@ -9,6 +9,7 @@ import orjson
 from envelopes.envelope import ERROR
 from rappd.dispatch.rows import headline
 from rappd.store.records import Event, ThreadRow
+from rappd.transcript.exchanges import calls_in_words, results_in_words
 
 
 def thread_row(thread: ThreadRow) -> dict[str, Any]:
@@ -46,9 +47,9 @@ def envelope_row(envelope: dict[str, Any]) -> dict[str, Any]:
         case "HELP" if "agent" in data:
             title = str(data["agent"])
         case "HELP":
-            title = str(data.get("user_input", ""))
+            title = results_in_words(data) or str(data.get("user_input", ""))
         case "DONE":
-            title = str(data.get("response", data.get("result", "")))
+            title = calls_in_words(data) or str(data.get("response", data.get("result", "")))
         case "NOTE":
             title = str(data.get("text") or data.get("kind", ""))
         case _:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from agents.errors import ToolsNeedModelError
 from agents.providers.provider import Completion, ModelRequest, ToolCall
 
 if TYPE_CHECKING:
@@ -34,18 +35,28 @@ class OfflineBrain:
         return self.name
 
     async def complete(self, request: ModelRequest) -> Completion:
+        """Raises ``ToolsNeedModelError`` where the asking program demands a call of its own tools."""
+        if request.tool_choice != "auto":
+            raise ToolsNeedModelError
+        notice = without_tools(len(request.clients)) if request.clients and not request.round else ""
         summaries = request.summaries() if request.summaries is not None else {}
         found = await asyncio.to_thread(_decided, request, summaries)
         if not isinstance(found, str):
             arguments = orjson.dumps(found.arguments).decode()
             call = ToolCall(f"offline-{next(self._numbers)}", found.name, arguments)
-            return Completion(tool_calls=(call,), model=self.model)
+            return Completion(tool_calls=(call,), model=self.model, notice=notice)
         if request.on_text is not None:
             request.on_text(found)
-        return Completion(text=found, model=self.model)
+        return Completion(text=found, model=self.model, notice=notice)
 
     async def close(self) -> None:
         """Nothing is held open."""
+
+
+def without_tools(count: int) -> str:
+    """The sentence for a program whose tools nobody could call."""
+    what = "tool of the program was" if count == 1 else f"{count} tools of the program were"
+    return f"There is no model, so the {what} not used — rappd models connect."
 
 
 def _decided(request: ModelRequest, summaries: Mapping[str, str]) -> Decision | str:
@@ -56,7 +67,7 @@ def _decided(request: ModelRequest, summaries: Mapping[str, str]) -> Decision | 
     if given := str(request.extra.get("without_model") or ""):
         return NO_MODEL + given
     at_computer = request.extra.get("at_computer", ())
-    found = decide(request.messages, request.tools, request.round, summaries, at_computer=at_computer)
+    found = decide(request.messages, request.agents, request.round, summaries, at_computer=at_computer)
     if isinstance(found, str) and "connect" in request.extra:
         return connecting(found, str(request.extra["connect"]))
     return found

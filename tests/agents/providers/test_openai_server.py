@@ -150,6 +150,38 @@ async def test_a_server_that_cannot_stream_is_read_whole(server, model, ask):
     assert ask.pieces == ["All at once."]
 
 
+async def test_parameters_that_a_model_refuses_are_left_out_from_then_on(server, model, ask):
+    said = "Unsupported value: 'temperature' does not support 0.2 with this model."
+    server.will(
+        server.fails(400, f'{{"error": {{"message": "{said}"}}}}'), server.says("a"), server.says("b")
+    )
+    for _ in range(2):
+        request = ask("hi")
+        request.parameters = {"temperature": 0.2, "seed": 7}
+        await model.complete(request)
+    assert ["temperature" in body for body in server.asked] == [True, False, False]
+    assert [body["seed"] for body in server.asked] == [7, 7, 7]
+
+
+async def test_a_limit_of_tokens_is_tried_under_its_newer_name(server, model, ask):
+    said = "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."
+    server.will(server.fails(400, f'{{"error": {{"message": "{said}"}}}}'), server.says("a"))
+    request = ask("hi")
+    request.parameters = {"max_tokens": 9}
+    await model.complete(request)
+    assert "max_tokens" not in server.asked[1]
+    assert server.asked[1]["max_completion_tokens"] == 9
+
+
+async def test_a_demand_for_a_call_that_a_server_does_not_know_is_left_out(server, model, ask):
+    said = "tool_choice: only auto is supported"
+    server.will(server.fails(400, f'{{"error": {{"message": "{said}"}}}}'), server.says("a"))
+    request = ask("hi", tools=True)
+    request.tool_choice = "required"
+    await model.complete(request)
+    assert [body["tool_choice"] for body in server.asked] == ["required", "auto"]
+
+
 async def test_server_refusing_stream_usage_is_asked_without(server, model, ask):
     refusal = server.fails(400, '{"error": {"message": "Unknown field: stream_options"}}')
     server.will(refusal, server.streams(delta(content="fine")))
