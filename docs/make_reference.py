@@ -40,6 +40,9 @@ FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 DO = {
     "unanswered": "Connect a model, or see to what failed; then let the workflow go on.",
     "download": "The text has Ollama's words; try again, what has arrived is kept.",
+    "no_model_calls_left": "Wait for tomorrow, or allow more: `rappd config set timers.model_calls`.",
+    "webhook_signature": "Sign the body with the secret that `rappd webhooks add --signed` printed.",
+    "no_moment": "Say the time another way: “tomorrow at 9”, “in 20 minutes”, “every weekday at 7”.",
     "model_server": "The text says what is wrong with the server; nothing was saved.",
     "unrecorded": "Do what the message says; the answer then comes by itself, and the same `turn_id` gets it.",
     "asked_elsewhere": "Ask again in the session that is open now.",

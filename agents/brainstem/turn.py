@@ -112,6 +112,8 @@ class Ask(msgspec.Struct):
     """The turn's; calls of the program's tools lead back to it."""
     rounds: Mapping[str, Sequence[Message]] = {}
     """Of earlier turns, by their ids: rounds of agents that the program, whose history this is, never saw."""
+    model_call: Callable[[], Awaitable[None]] | None = None
+    """Awaited before each model round; it may refuse it."""
 
 
 class Answer(msgspec.Struct):
@@ -290,6 +292,8 @@ class Brainstem:
             ),
         )
         request.everyday = lambda: self._everyday(turn, request)
+        if turn.ask.model_call is not None:
+            await turn.ask.model_call()
         completion = await self.thinking.complete(request)
         if not _is_written_call(turn, completion, tools) and emit and stream:
             rest = stream.feed(hold.release() if hold else "") + stream.finish()

@@ -27,6 +27,9 @@ STRUCTURAL = frozenset({"LearnNew", "SwarmFactory", "Twin", "HatchEgg", "LayEgg"
 REACHING = frozenset({"AskPeer"})
 """Agents that speak to other machines for the person."""
 
+TIMING = frozenset({"Timer"})
+"""Agents that set timers for whoever speaks."""
+
 
 def is_structural(name: str) -> bool:
     """True when an agent of that name changes agents or twins, and so is offered to its operator only."""
@@ -35,7 +38,7 @@ def is_structural(name: str) -> bool:
 
 def needs_trust(name: str) -> bool:
     """True when an agent of that name may make requests of the daemon, and so shares no process with others."""
-    return is_structural(name) or name in REACHING
+    return is_structural(name) or name in REACHING or name in TIMING
 
 
 class Folder(msgspec.Struct, frozen=True):

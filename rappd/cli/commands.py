@@ -2,9 +2,9 @@
 
 GROUPS = {
     "This machine": ("start", "stop", "status", "open", "service", "config", "doctor", "logs"),
-    "Talk and agents": ("chat", "models", "agents", "rapps", "cartridge", "threads", "notices"),
+    "Talk and agents": ("chat", "models", "agents", "rapps", "cartridge", "threads", "notices", "timers"),
     "Twins and eggs": ("twins", "egg", "estate", "backup", "restore"),
-    "Other programs": ("programs", "token", "mcp", "acp", "xml"),
+    "Other programs": ("programs", "token", "mcp", "acp", "xml", "webhooks"),
     "Machines and phones": (
         *("peers", "call", "outbox", "neighborhood", "fleet"),
         *("pair", "devices", "sessions", "workflows"),
@@ -55,6 +55,11 @@ COMMANDS = {
         "What was said: list, search, show, rename, export, verify, witness, accept.",
     ),
     "notices": ("rappd.features.notices.cli:notices", "What happened while you were away."),
+    "timers": ("rappd.features.timers.cli:timers", "Be reminded; have things asked at set times."),
+    "webhooks": (
+        "rappd.features.webhooks.cli:webhooks",
+        "Addresses where programs send something to be worked on.",
+    ),
     "logs": ("rappd.features.operator.cli:logs", "Show the log."),
     "backup": ("rappd.cli.backup:backup", "Write the whole home into one file."),
     "restore": ("rappd.cli.backup:restore", "Bring a backup back, into an empty home."),

@@ -59,6 +59,10 @@ class ActivityFeed:
         news = {"type": "failed" if notice.kind == "failed" else "notice", "ok": notice.kind != "failed"}
         self._tell({**news, "kind": notice.kind, "key": notice.key, "message": notice.what, "do": notice.do})
 
+    def notice_gone(self, key: str) -> None:
+        """News for the owner are settled, or were read somewhere: every screen takes them off."""
+        self._tell({"type": "notice_gone", "key": key})
+
     def sessions_changed(self) -> None:
         """A session with phones began or ended, or somebody joined or left one."""
         self._tell({"type": "sessions"})

@@ -49,9 +49,15 @@ from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.snapshots.taking import SnapshotTaker
+from rappd.features.timers.conversation import TimerConversation
+from rappd.features.timers.firing import TimerFiring
+from rappd.features.timers.model_calls import ModelCalls
+from rappd.features.timers.setters import SetterRights
+from rappd.features.timers.turn_timers import TurnTimers
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
+from rappd.features.webhooks.webhooks import Webhooks
 from rappd.federation.components import LocalNode
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
@@ -138,7 +144,9 @@ class Daemon:
         self.dispatcher = Dispatcher(store)
         self.activity = ActivityFeed(self.dispatcher)
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
-        self.notices = Notices(NoticeTable(store), (self.activity.noticed, self.notify_command.tell))
+        self.notices = Notices(
+            NoticeTable(store), (self.activity.noticed, self.notify_command.tell), self.activity.notice_gone
+        )
         self.programs = ProgramRecord(ProgramTable(store))
         self.timers = Timers(TimerTable(store), ended=self._timer_ended)
         self.operators = OperatorSessions(home.secret(OPERATOR_KEY) if self.serves else os.urandom(32))
@@ -312,12 +320,44 @@ class Daemon:
             upper.phones,
         )
         self.activity.watched["devices"] = self.tether.looks
+        self.turn_timers = self._timers_for_turns()
+        self.webhooks = Webhooks(
+            home.keys / "webhooks.json", self.dispatcher, self.tenants.of_workspace, self.notices
+        )
         self._background: set[asyncio.Task[Any]] = set()
         self._operations_of = upper.agents
         self.twin_api = TwinHostApi(self.dispatcher, self.tenants, self.twins, self.checkpoints)
         self.fleet = FleetOperations(
             home.root, self.name, self.members, self.twins, self.twin_api, is_running=self.serves
         )
+
+    def _timers_for_turns(self) -> TurnTimers:
+        def quiet() -> str:
+            return self.settings.text("timers.quiet")
+
+        timers = TurnTimers(self.timers, lambda: self.settings)
+        self.services.time(
+            TimerConversation(timers, quiet, lambda hours: self.live_settings.set("timers.quiet", hours))
+        )
+        TimerFiring(
+            self.timers,
+            timers,
+            SetterRights(
+                lambda id: self.tether.devices.get(id),
+                self.federation.caller_of,
+                self.federation.issued_tokens,
+            ),
+            self.dispatcher,
+            self.tenants.of_workspace,
+            ModelCalls(
+                self.timers,
+                lambda: self.settings.number("timers.model_calls"),
+                lambda: self.providers.has_model,
+            ),
+            self.notices,
+            quiet,
+        )
+        return timers
 
     @cached_property
     def operations(self) -> HostOperations:
@@ -387,6 +427,7 @@ class Daemon:
         self.spawn(self._go_on())
         self.spawn(self.readiness.examine())
         self.spawn(self.notify_command.follow())
+        self.spawn(self.webhooks.watch())
         await self.timers.start()
         from rappd.tenants.file_watcher import watch_agent_files
 
@@ -446,6 +487,7 @@ class Daemon:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
         # What waits for turns goes first: to a workflow, a timer or a phone, one that is stopped here has not failed.
         await self.coordinator.close()
+        await self.webhooks.close()
         await self.timers.close()
         await self.tether.close()
         await self.dispatcher.stop()

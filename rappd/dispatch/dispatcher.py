@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from itertools import chain, count
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 
@@ -29,7 +29,7 @@ from rappd.dispatch.rows import below, now, on_thread, opened, placed, record_of
 from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Handler, Repeatable, RequestContext, Turn, Turns
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError
 from rappd.errors import ConflictError, StoreError
-from rappd.store.operations import InboxClaim
+from rappd.store.operations import OF_TIMER, InboxClaim
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -41,6 +41,17 @@ Watcher = Callable[[Envelope], None]
 
 _OWNER = "owner"
 _STOPPED = {"preempted": "Interrupted by the operator; it is asked again."}
+
+
+class Timed(NamedTuple):
+    """A HELP of a timer, on a ``thread`` of this machine. ``handler`` makes the one that performs it of its recipient's.
+
+    ``repeatable``: it does no harm if it is performed a second time.
+    """
+
+    thread: str
+    handler: Callable[[Handler], Handler]
+    repeatable: bool = False
 
 
 class Dispatcher:
@@ -257,8 +268,9 @@ class Dispatcher:
         begun: bool = False,
         synced: bool = True,
         program: ProgramInput | None = None,
+        timed: Timed | None = None,
     ) -> Turn:
-        """A HELP of another machine or program: its start is on the disk before it begins, its answer before it counts.
+        """A HELP of another machine or program, or of a timer (``timed``): its start is on the disk before it begins, its answer before it counts.
 
         So it is begun once and answered once, whatever is killed in between, and whenever the power is cut. (Of an
         agent that is declared repeatable the start is committed, and not waited for.) A repeat gets the turn under
@@ -268,27 +280,42 @@ class Dispatcher:
 
         A turn that is stopped gives the recorded ERROR 499, unless this machine stops.
         """
-        return self.guests_turns.running(envelope.sender, envelope.id) or self.guests_turns.begin(
-            Turn(envelope, caller, lambda turn: self._perform_once(turn, begun, synced, program), tells=True)
+        turns = self.guests_turns if timed is None else self._turns_of(caller)
+
+        def work(turn: Turn) -> Coroutine[Any, Any, Envelope]:
+            return self._perform_once(turn, begun, synced, program, timed)
+
+        return turns.running(envelope.sender, envelope.id) or turns.begin(
+            Turn(envelope, caller, work, tells=True)
         )
 
     async def _perform_once(
-        self, turn: Turn, begun: bool, synced: bool, program: ProgramInput | None
+        self, turn: Turn, begun: bool, synced: bool, program: ProgramInput | None, timed: Timed | None
     ) -> Envelope:
         if turn.caller.spend is not None and not begun:
             await turn.caller.spend(turn.envelope)
         with self._store.group_commit.active():
-            return await self._claimed(turn, begun, synced, program)
+            return await self._claimed(turn, begun, synced, program, timed)
 
-    async def _claimed(self, turn: Turn, begun: bool, synced: bool, program: ProgramInput | None) -> Envelope:
+    async def _claimed(
+        self, turn: Turn, begun: bool, synced: bool, program: ProgramInput | None, timed: Timed | None
+    ) -> Envelope:
         envelope = turn.envelope
         workspace, handler, repeatable = self._resolve(envelope.recipient)
-        outer, envelope, info = envelope, *placed(envelope, workspace)
+        outer = envelope
+        known: list[Record | ThreadInfo] = []
+        if timed is not None:
+            envelope = on_thread(envelope, timed.thread)
+            handler, repeatable = timed.handler(handler), lambda _: timed.repeatable
+        else:
+            envelope, info = placed(envelope, workspace)
+            known.append(info)
         key = (envelope.sender, envelope.id, envelope.verb)
-        records: list[Record | ThreadInfo] = [info, record_of(envelope, answers=False)]
+        records = [*known, record_of(envelope, answers=False)]
         strict = synced and not repeatable(envelope)
+        owner = workspace if timed is None else OF_TIMER
         taken, thread, stopped = await self._claim(
-            key, workspace, info.id, records, begun=begun, strict=strict
+            key, owner, envelope.thread, records, begun=begun, strict=strict
         )
         if taken == "accepted":
             return outer.reply(ACK, {"state": "accepted"})

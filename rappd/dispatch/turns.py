@@ -39,7 +39,8 @@ Work = Callable[["Turn"], Coroutine[Any, Any, Envelope]]
 class RequestContext(msgspec.Struct):
     """A record on its way through the dispatcher: its caller, its thread, and who listens for progress.
 
-    ``usage`` is what its agents' own model calls came to, once there was one. ``records`` is what was written down
+    ``usage`` is what its agents' own model calls came to, once there was one. ``model_call`` is awaited before
+    each model call, and may refuse it. ``records`` is what was written down
     of it so far: it is written down anew where the event log lost it. ``path``: the names from the root of its thread
     to it, () for a root; a workflow's step has its names behind those of its thread. ``program`` is the further input of
     a foreign program.
@@ -55,6 +56,7 @@ class RequestContext(msgspec.Struct):
     emitted: list[str] = []
     """Listeners that payloads of handlers called within the turn, all of its threads together."""
     program: ProgramInput | None = None
+    model_call: Callable[[], Awaitable[None]] | None = None
 
     def used(self, completion: Completion) -> None:
         """Counts a model call that an agent made."""

@@ -41,10 +41,12 @@ from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.sources.operations import SourceOperations
 from rappd.features.threads.operations import AnchorOperations, RecordOperations
+from rappd.features.timers.operations import TimerOperations
 from rappd.features.tokens.operations import TokenOperations
 from rappd.features.twins.buddies import BuddyOperations
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.operations import TwinOperations
+from rappd.features.webhooks.operations import WebhookOperations
 from rappd.features.workflows.operations import WorkflowOperations
 
 FEATURES: tuple[type, ...] = (
@@ -59,6 +61,8 @@ FEATURES: tuple[type, ...] = (
     CheckpointOperations,
     FleetOperations,
     SnapshotSchedule,
+    TimerOperations,
+    WebhookOperations,
     PlaceOperations,
     NeighborhoodOperations,
     DeviceOperations,
@@ -122,6 +126,8 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         daemon.checkpoints,
         daemon.fleet,
         daemon.snapshot_schedule,
+        TimerOperations(daemon.turn_timers, daemon.dispatcher, daemon.tenants),
+        WebhookOperations(daemon.webhooks, daemon.tenants, lambda: daemon.port, daemon.home.root),
         daemon.places,
         NeighborhoodOperations(
             daemon.places,

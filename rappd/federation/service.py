@@ -19,7 +19,7 @@ from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineErr
 from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.places.memberships import Memberships
-from neighborhoods.storage import EGG, WAITING
+from neighborhoods.storage import EGG, WAITING, IssuedToken
 from neighborhoods.transport.replies import readable
 from rappd.daemon.anchoring import Anchoring
 from rappd.dispatch.dispatcher import Dispatcher
@@ -259,6 +259,15 @@ class FederationService:
             caps=(*peer.scopes, *published),
             mine=peer.whose == "mine",
         )
+
+    def caller_of(self, fingerprint: str) -> Caller | None:
+        """The paired machine of that key, with the rights that it has now; None for one that is trusted no more."""
+        peer = self.peer_store.get(fingerprint)
+        return self.caller(peer) if peer is not None else None
+
+    async def issued_tokens(self) -> list[IssuedToken]:
+        """Every token that was issued here, those that ended included."""
+        return await self.tables.tokens.tokens()
 
     def requests(self, peer: Peer) -> Answer:
         """Works on what a peer asks over a line. Whether it is trusted still is asked each time."""

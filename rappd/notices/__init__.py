@@ -1,1 +1,1 @@
-"""News for the owner that came while nobody looked: kept until seen, told in the next turn and on screens."""
+"""News for the owner that came while nobody looked: kept until seen, told on screens, in a place of their own."""

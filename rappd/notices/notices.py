@@ -1,9 +1,13 @@
-"""The news that wait for the owner: added from anywhere in the daemon, told once in a turn, listed until dismissed."""
+"""The news that wait for the owner: added from anywhere in the daemon, told once in the terminal, listed until dismissed.
+
+They have a place of their own on each screen, and are never a part of an answer.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterable
@@ -25,10 +29,13 @@ class Notices:
     """In memory without a table. Calls come from the event loop; texts may hold the words of strangers."""
 
     def __init__(
-        self, table: NoticeTable | None = None, listeners: Iterable[Callable[[Notice], None]] = ()
+        self,
+        table: NoticeTable | None = None,
+        listeners: Iterable[Callable[[Notice], None]] = (),
+        gone: Callable[[str], None] = lambda key: None,
     ) -> None:
-        """Each of ``listeners`` gets every new notice."""
-        self._table, self._listeners = table, tuple(listeners)
+        """Each of ``listeners`` gets every new notice, ``gone`` the key of each that is settled or was dismissed."""
+        self._table, self._listeners, self._gone = table, tuple(listeners), gone
         self._waiting: dict[str, Notice] = {}
         self._writes: set[asyncio.Task[None]] = set()
         self._unwritten: set[str] = set()
@@ -61,6 +68,7 @@ class Notices:
         """Removes a notice whose matter is over; nothing when there is none."""
         if self._waiting.pop(key, None) is not None:
             self._write(key)
+            self._gone(key)
 
     async def dismiss(self, key: str) -> Notice:
         """Removes a notice that the owner has seen, by its key or the beginning of it.
@@ -88,8 +96,8 @@ class Notices:
                 self.settle(one.key)
         return sorted(self._waiting.values(), key=lambda one: -one.at)
 
-    def take(self) -> str:
-        """The notices that no turn has carried yet, a line each, the oldest first; "" for none."""
+    def take(self) -> list[str]:
+        """The notices that the terminal has not told yet, a line each in plain words, the oldest first."""
         new = [one for one in reversed(self.waiting()) if not one.told]
         for one in new:
             told = replace(one, told=True)
@@ -98,7 +106,7 @@ class Notices:
         for one in new:
             if one.kind == "failed":  # said, and nothing is left to do
                 self.settle(one.key)
-        return "\n".join(one.line for one in new)
+        return [without_paths(one.what) for one in new]
 
     async def close(self) -> None:
         """Waits until all is written."""
@@ -112,6 +120,7 @@ class Notices:
         now = self._waiting.get(notice.key)
         if now is not None and now.at == notice.at:
             del self._waiting[notice.key]
+            self._gone(notice.key)
         if now is not notice:  # it was told, or is another one, and was written meanwhile
             self._write(notice.key)
 
@@ -141,6 +150,14 @@ def failed_later(what: str, name: str, error: Exception) -> tuple[str, str]:
     if isinstance(error, ReportableError):
         return f"{told}: {error}", error.do
     return f"{told}; the log says why.", "rappd logs"
+
+
+_PATH = re.compile(r"(?<![\w/:])(?:~|\.)?(?:/[\w.@+~-]+)+/([\w.@+~-]+)")
+
+
+def without_paths(text: str) -> str:
+    """``text`` with the names of files in place of their paths."""
+    return _PATH.sub(r"\1", text)
 
 
 def one_line(text: str) -> str:

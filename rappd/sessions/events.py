@@ -45,7 +45,7 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
             "text": str(data["user_input"])[:_LONGEST],
         }
         to = found.get(PARTICIPANT) or names.get(record.recipient, "")
-        return {**event, **said, "to": to, **_told(data, "via", "on_behalf_of", "workflow")}
+        return {**event, **said, "to": to, **_told(data, "via", "on_behalf_of", "workflow", "timer")}
     if record.verb == HELP:
         return {
             **event,

@@ -11,7 +11,7 @@ from envelopes.codecs.chat import DEFAULT_USER_GUID
 from rappd.dispatch.rights import DEVICE, Caller
 from rappd.tenants.tenant_endpoints import LOOK
 
-SCOPES = {"talk": ("HELP.*",), "listen": ()}
+SCOPES = {"talk": ("HELP.*", "TIMER"), "listen": ()}
 """Words for people and the capabilities that they stand for."""
 WORKFLOWS = DEVICE("WORKFLOW")
 """The right to run workflows."""

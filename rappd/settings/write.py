@@ -43,6 +43,13 @@ def write(home: Home, name: str, text: str) -> Setting:
         from rappd.notices.command import refuse_unusable  # only who sets it needs it
 
         refuse_unusable(text)
+    if setting.name.startswith("timers.") and text:
+        from rappd.sessions.schedule import quiet_hours, rules
+
+        if setting.name == "timers.quiet":
+            quiet_hours.parse_quiet(text)
+        if setting.name == "timers.zone":
+            rules.zone_of(text)
     home.create()
     Settings.load(home)  # a file that cannot be read is named before the other one is written
     if setting.secret:

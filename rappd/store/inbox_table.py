@@ -18,7 +18,7 @@ _UNFINISHED = """SELECT sender, id, verb, state, workspace, thread, length(body)
     coalesce((SELECT body FROM events WHERE thread = (SELECT number FROM threads
             WHERE substr(threads.id, 25) = substr(inbox.thread, 25) AND threads.id = inbox.thread)
         AND id = inbox.id AND verb = inbox.verb ORDER BY n LIMIT 1), x'') END, at
-    FROM inbox WHERE state != 'done' ORDER BY at, id"""
+    FROM inbox WHERE state != 'done' AND workspace != 'timer' ORDER BY at, id"""
 _OLD = "SELECT sender, id, verb FROM inbox WHERE state = 'done' AND at < ?"
 _FORGET = """DELETE FROM inbox WHERE (sender, id, verb) IN
     (SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)) AND state = 'done' AND at < ?"""
@@ -66,7 +66,7 @@ class InboxTable:
         return ClaimState(*rows[0]) if rows else None
 
     async def unfinished(self) -> list[Unfinished]:
-        """Returns accepted and started envelopes in the order of arrival."""
+        """Returns accepted and started envelopes of other machines in the order of arrival."""
         return [Unfinished(*row) for row in await self._store.rows(_UNFINISHED)]
 
     async def forget_before(self, at: int) -> int:

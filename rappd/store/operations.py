@@ -78,6 +78,10 @@ class SqlStatement(msgspec.Struct):
     then: SqlStatement | None = None
 
 
+OF_TIMER = "timer"
+"""The workspace of claims of this machine's own timers, which repeat them: no other machine is answered."""
+
+
 class InboxClaim(msgspec.Struct):
     """Claims an envelope, named by its sender, id and verb, together with its records.
 

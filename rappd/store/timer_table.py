@@ -19,7 +19,7 @@ _SET = """INSERT INTO timers(id, kind, rule, zone, next, caller, detail, last, o
 _ALL = """SELECT id, kind, rule, zone, next, caller, detail, last, outcome, failed_since
     FROM timers ORDER BY next, id"""
 _IS_THERE = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'timers'"
-_END = "UPDATE timers SET next = ?, last = ?, outcome = ?, failed_since = ? WHERE id = ? AND next = ?"
+_END = "UPDATE timers SET next = ?, last = ?, outcome = ?, failed_since = ?, detail = ? WHERE id = ? AND next = ?"
 
 
 class TimerRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,6 +38,11 @@ class TimerRow(msgspec.Struct, frozen=True, kw_only=True):
     last: float = 0.0
     outcome: str = ""
     failed_since: float = 0.0
+
+    @property
+    def paused(self) -> bool:
+        """True where it does not run at its moments until it is resumed."""
+        return bool(self.detail.get("paused"))
 
 
 def read_timers(path: Path) -> list[TimerRow]:
@@ -71,7 +76,8 @@ class TimerTable:
 
     async def end(self, row: TimerRow, due: float) -> None:
         """Writes the outcome of a run and the next moment, unless the timer was changed since it was ``due``."""
-        values = (row.next, row.last, row.outcome, row.failed_since, row.id, due)
+        detail = orjson.dumps(row.detail).decode()
+        values = (row.next, row.last, row.outcome, row.failed_since, detail, row.id, due)
         await self._store.change(SqlStatement(_END, values))
 
     async def remove(self, id: str) -> None:

@@ -23,7 +23,7 @@ from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, ROUND, SLUSH, Envelope, agent_id, new_id
 from envelopes.errors import ReportableError
-from envelopes.events import Notice, Piece, Round
+from envelopes.events import Piece, Round
 from envelopes.payloads.form import check
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
@@ -113,16 +113,13 @@ class TenantRequestHandler:
                 program=program,
                 id=context.envelope.id,
                 rounds=await rounds_of(self._dispatcher, context.envelope.sender, history) if program else {},
+                model_call=context.model_call,
             )
         )
         if answer.failure and caller.listener == "tether" and "workflow" in data:
             raise UnansweredError(answer.failure)  # a step: the next one would take these words for an answer
         if context.usage is not None:
             answer.usage.include(context.usage)
-        if caller.operator and (unheard := self._tenant.notices.take()):
-            answer.notice = f"{answer.notice}\n{unheard}".strip()
-            if context.emit:
-                context.emit(Notice(unheard))
         done = _done(answer)
         if remote:  # where this machine's model runs is its owner's to know
             return {"result": answer.text, **done}
@@ -261,7 +258,9 @@ class TenantRequestHandler:
 
         if agent.listener is not None:
             arguments = check(agent.listener, arguments)
-        rights = CallbackRights(agent, caller.operator, LOOKS.admits(caller), used, self._reach(context))
+        rights = CallbackRights(
+            agent, caller.operator, LOOKS.admits(caller), used, self._reach(context), context.model_call
+        )
         ran = await self._tenant.runner.run(
             agent,
             arguments,
@@ -285,10 +284,15 @@ class TenantRequestHandler:
             context.emit(told)
 
     def _reach(self, context: RequestContext) -> Reach | None:
-        others = self._tenant.peers()
-        if others is None:
-            return None
-        return lambda operation, arguments: others.perform(context, operation, arguments)
+        others, timers = self._tenant.peers(), self._tenant.timers()
+
+        async def reach(operation: str, arguments: dict[str, Any]) -> Any:
+            part = timers if operation.startswith("timers.") else others
+            if part is None:
+                raise RefusedError("There is nothing of that here.")
+            return await part.perform(context, operation, arguments)
+
+        return reach if others is not None or timers is not None else None
 
 
 def _done(answer: Answer) -> dict[str, Any]:

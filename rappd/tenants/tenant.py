@@ -46,7 +46,7 @@ from rappd.tenants.tenant_config import (
     pool_config,
     trusted_plan,
 )
-from rappd.tenants.tenant_context import PeerGateway, TenantContext
+from rappd.tenants.tenant_context import PeerGateway, TenantContext, TimerGateway
 from rappd.tenants.tenant_endpoints import agent_endpoints, whole_endpoint
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from twins.cartridges.buddy_store import is_buddy
@@ -81,6 +81,8 @@ class TenantServices:
     """Structural operations, of an agent of that tenant."""
     peers: PeerGateway | None = None
     """The way to other machines; None where there is none."""
+    timers: TimerGateway | None = None
+    """The way to set timers; None where none run."""
 
     def apply(self, settings: Settings) -> None:
         """Settings that are in force from now on."""
@@ -89,6 +91,10 @@ class TenantServices:
     def reach(self, peers: PeerGateway) -> None:
         """Other machines can be reached from now on."""
         self.peers = peers
+
+    def time(self, timers: TimerGateway) -> None:
+        """Timers can be set from now on."""
+        self.timers = timers
 
 
 class Tenant:
@@ -171,6 +177,7 @@ class Tenant:
             brainstem=self.brainstem,
             notices=self.notices,
             peers=lambda: services.peers,
+            timers=lambda: services.timers,
             refresh=self.refresh,
             reload_variables=self.reload_variables,
             describe=self.describe,

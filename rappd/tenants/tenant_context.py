@@ -32,11 +32,19 @@ class PeerGateway(Protocol):
         ...
 
 
+class TimerGateway(Protocol):
+    """Timers, as turns of a tenant set them."""
+
+    async def perform(self, context: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
+        """``timers.ask``. Raises ``ReportableError``."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantContext:
     """Parts and actions of one tenant.
 
-    ``peers`` is asked each time: other machines are connected later than the tenant is made.
+    ``peers`` and ``timers`` are asked each time: they come later than the tenant is made.
     """
 
     name: str
@@ -50,6 +58,7 @@ class TenantContext:
     brainstem: Brainstem
     notices: Notices
     peers: Callable[[], PeerGateway | None]
+    timers: Callable[[], TimerGateway | None]
     refresh: Callable[[], Awaitable[object]]
     reload_variables: Callable[[], Awaitable[None]]
     describe: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]

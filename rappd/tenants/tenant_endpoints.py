@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from agents.contract.agent import REACHING, Agent, is_structural
+from agents.contract.agent import REACHING, TIMING, Agent, is_structural
 from agents.contract.looking import LOOKING, looking_tool
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
@@ -19,6 +19,8 @@ from rappd.dispatch.turns import Handler, RequestContext
 LOOK = "LOOK"
 """The capability to see this machine's twins and machines; it counts for phones alone."""
 LOOKS = DEVICE(LOOK)
+SETS_TIMERS = PEER("TIMER")
+"""The right to set timers: this machine's own callers have it, of others those with the capability."""
 _ASKED: dict[str, Any] = {
     "type": "object",
     "properties": {"user_input": {"type": "string"}},
@@ -63,4 +65,6 @@ def exposure_of(workspace: str, agent: Agent) -> Right:
     """Structure is the owner's to change; who speaks to other machines does so for this owner's machines alone."""
     if is_structural(agent.name):
         return OWNER
+    if agent.name in TIMING:
+        return SETS_TIMERS
     return PEER(f"{HELP}.{workspace}.{agent.tool_name}", mine=agent.name in REACHING)

@@ -103,6 +103,10 @@ class Tenants:
         self._used[tenant.name] = time.monotonic()
         return tenant
 
+    async def of_workspace(self, name: str) -> Tenant:
+        """The tenant of that name in records: the host, or a twin by its key. Raises as ``twin`` does."""
+        return self.host if name == self.host.name else await self.twin(name)
+
     async def boot(self, selector: str) -> int:
         """Gives a twin a port and returns it; one that is running keeps its own.
 

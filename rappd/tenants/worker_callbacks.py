@@ -32,10 +32,10 @@ Used = Callable[[Completion, float], None]
 
 
 class CallbackRights(msgspec.Struct):
-    """The rights of one call of an agent to ask the daemon; ``reach`` asks other machines, within its turn.
+    """The rights of one call of an agent to ask the daemon; ``reach`` asks other machines and sets timers, within its turn.
 
-    ``used`` counts every model call, and is told how long it took. ``looks``: operations that change nothing are allowed outside an
-    operator's turn.
+    ``used`` counts every model call, and is told how long it took; ``model_call`` may refuse one. ``looks``: operations
+    that change nothing are allowed outside an operator's turn.
     """
 
     agent: Agent
@@ -43,6 +43,7 @@ class CallbackRights(msgspec.Struct):
     looks: bool
     used: Used
     reach: Reach | None
+    model_call: Callable[[], Awaitable[None]] | None = None
     model_calls: int = 0
 
 
@@ -68,6 +69,8 @@ class WorkerCallbackHandler:
                     f"{agent.name} used its {self._model_calls} model calls.",
                     do="Raise agents.model_calls.",
                 )
+            if rights.model_call is not None:
+                await rights.model_call()
             return await self._model_turn(agent.name, arguments, rights.used)
         if operation == "llm_status":
             return self._status()
@@ -142,13 +145,12 @@ class WorkerCallbackHandler:
                 f"{agent.name} may not change this machine's agents.",
                 do=f"rappd agents approve {agent.file.rel}",
             )
-        if operation.startswith("peers.") and reach is not None:
-            # No structure changes by it; what the other machine allows is for that one to say.
+        if operation.startswith(("peers.", "timers.")) and reach is not None:
+            # No structure changes by it; what the caller may ask for there is for that part to say.
             try:
                 return await reach(operation, arguments)
             except ReportableError as problem:  # the agent is told the text alone
-                advice = f" — {problem.do}" if problem.do else "."
-                raise CallbackDeniedError(f"{str(problem).rstrip('.')}{advice}", do=problem.do) from problem
+                raise CallbackDeniedError(problem.with_advice(), do=problem.do) from problem
         if not operator:
             log.warning("security: %s asked for %s outside an operator's turn", agent.name, operation)
             raise CallbackDeniedError("Only this machine's operator can do that.", do="rappd open")

@@ -71,7 +71,8 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     """A turn as the page draws it, with the calls that it led to.
 
     ``state`` is done, stopped, failed or open; ``kind`` is "turn", "call" for an agent's call outside of any turn, or
-    "note". ``agents_used`` are there where a model was offered agents, ``rounds`` where a real
+    "note". ``timer`` is there where a timer asked: its id, the moment that it was due in ms, and how many seconds late it was.
+    ``agents_used`` are there where a model was offered agents, ``rounds`` where a real
     model said something before its answer, ``pictures`` where some went with the sentence: their types, names and sizes.
     """
     first = exchange.asked or exchange.answered
@@ -105,6 +106,8 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     used = answered.data.get("agents_used") if answered is not None else None
     if isinstance(used, list):
         row["agents_used"] = used
+    if asked is not None and isinstance(timer := asked.data.get("timer"), dict):
+        row["timer"] = timer
     if asked is not None and asked.pictures:
         row["pictures"] = picture_rows(asked.pictures)
     if answered is not None and not answered.failed:

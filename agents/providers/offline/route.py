@@ -122,6 +122,7 @@ SHIPPED_FIRST = (
     "QuickAnswers",
     "ManageMemory",
     "ContextMemory",
+    "Timer",
     "HackerNews",
     "LearnNew",
     "Twin",
@@ -140,6 +141,15 @@ def order_of(name: str) -> int:
     return len(SHIPPED) if name in NOT_AT_ONCE else 0
 
 
+TIMING = "Timer"
+"""The agent; ``text`` is its parameter."""
+_MAY_BE_TIMED = re.compile(
+    r"\b(?:remind|erinner|reminder|timer|alarm|wake|weck|snooze|schlummer|quiet\s+hours|ruhezeit|in\s+\w+[\s-]+(?:\w+\s+)?(?:sec|min|hour|stund|sekund|tag|day|week|woch|month|monat)"
+    r"|every|each|jede|alle\s+\w+|daily|hourly|weekly|monthly|täglich|stündlich|werktags|tomorrow|tonight|morgen|übermorgen|heute|today"
+    r"|at\s+\w+|um\s+\w+|on\s+\w+|am\s+\w+|(?:cancel|move|verschiebe?|lösche?|storniere?|pause|resume)\b)",
+    re.IGNORECASE,
+)
+"""Sentences without any of these words need not be read for a time."""
 ANSWERING = "QuickAnswers"
 """The agent; ``question`` is its parameter."""
 
@@ -203,6 +213,18 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     mentions = index.mentions(utterance)
     if kind == "negated":
         return Decision(None, reason="negated")
+    neighborhood = _of_the_neighborhood(
+        text, tools, index
+    )  # "back up all machines every night" is its own schedule
+    timer = _of_a_timer(text, tools, index)
+    if timer is not None and timer.score and not (neighborhood is not None and neighborhood.score):
+        return timer
+    if timer is None and index.named(REMEMBERING) is not None and _wants_a_timer(text):
+        tools = [
+            one for one in tools if one["function"]["name"] != REMEMBERING
+        ]  # "stored" would be no reminder
+        index = index_of(tools)
+        mentions = index.mentions(utterance)
     elsewhere = _for_a_machine(text, tools, index, mentions, told=kind in ("told", "small"))
     if elsewhere is not None:
         return elsewhere
@@ -210,7 +232,6 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         profile = index.profiles[mentions[0].tool]
         filled = fill(profile, utterance) if profile.params else Filled()
         return _decision(tools, index, mentions[0].tool, filled, EXPLICIT)
-    neighborhood = _of_the_neighborhood(text, tools, index)
     if neighborhood is not None and neighborhood.score:
         return neighborhood
     deed = _of_a_twin(text, tools, index)
@@ -220,14 +241,20 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     if kept is not None and kept.score:
         return kept
     quoting = None if kind == "help" else index.quoted_by(text)
+    if quoting is not None and timer is not None and index.profiles[quoting].name == TIMING:
+        return timer
     if quoting is not None:
         return _decision(tools, index, quoting, fill(index.profiles[quoting], utterance), EXPLICIT)
     if kind in ("help", "small"):
         return Decision(None, reason="help" if kind == "help" else "talk")
     quick = _quick_question(text, tools, index)
-    ranked = [one for one in _ranked(index, utterance, mentions) if index.profiles[one[1]].name != ANSWERING]
+    apart = (ANSWERING,) if timer is not None else (ANSWERING, TIMING)  # whose sentences were read above
+    ranked = [one for one in _ranked(index, utterance, mentions) if index.profiles[one[1]].name not in apart]
     if not ranked or ranked[0][0] < (_TOLD_THRESHOLD if kind == "told" else _THRESHOLD):
-        return quick or kept or deed or neighborhood or Decision(None, score=ranked[0][0] if ranked else 0.0)
+        nothing = Decision(None, score=ranked[0][0] if ranked else 0.0)
+        return quick or kept or timer or deed or neighborhood or nothing
+    if timer is not None and index.profiles[ranked[0][1]].name == TIMING:
+        return timer
     if quick is not None and index.profiles[ranked[0][1]].name in SHIPPED:
         return quick  # an agent of the owner's comes before it, another shipped one does not
     score, number, filled = ranked[0]
@@ -269,6 +296,34 @@ def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | Non
     if not _takes(tool, deed.arguments):
         return None
     return Decision(tool, dict(deed.arguments), [], EXPLICIT if deed.plainly else 0.0, "call")
+
+
+def _of_a_timer(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
+    """Routes a sentence that wants something at a time; without a score where it may be about something else."""
+    number = index.named(TIMING)
+    plainly = _wants_a_timer(text) if number is not None else None
+    if number is None or plainly is None:
+        return None
+    tool, arguments = tools[index.places[number]], {"text": text}
+    return (
+        Decision(tool, arguments, [], EXPLICIT if plainly else 0.0, "call")
+        if _takes(tool, arguments)
+        else None
+    )
+
+
+def _wants_a_timer(text: str) -> bool | None:
+    """True for a sentence that plainly wants something at a time, False for one that may; None for any other."""
+    if _MAY_BE_TIMED.search(text) is None:
+        return None
+    from agents.moments.moments import NoMomentError  # what most sentences need not load
+    from agents.moments.wishes import wish_of
+
+    try:
+        wish = wish_of(text, datetime.now())
+    except NoMomentError:
+        return True  # the agent says what is wrong with it
+    return wish.plainly if wish is not None else None
 
 
 def _to_remember(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:

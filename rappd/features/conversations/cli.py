@@ -22,6 +22,7 @@ from rappd.cli.console import (
     print_error,
     print_out,
     redraws,
+    status_mark,
     strip_control,
     terminal_width,
 )
@@ -126,6 +127,8 @@ def talk(
         _converse(session, status)
         return
     answer = session.ask(sentence, None if printer.for_scripts else TurnRenderer(""))
+    if not printer.for_scripts:
+        session.tell_news()
     printer.result({"chat": answer}, lambda _: None)  # the words were printed as they came
 
 
@@ -157,6 +160,12 @@ class _ChatSession:
         if self._user_guid:
             body["user_guid"] = self._user_guid
         return str(self._daemon.post(f"{self.partner.path}/chat/model", body)["model"])
+
+    def tell_news(self) -> None:
+        """Prints what happened while nobody looked, a line each, once."""
+        with suppress(ReportableError):  # the answer counts; they go on waiting
+            for line in self._daemon.do("notices.tell")["told"]:
+                print_err(f"{status_mark('note', sys.stderr)} {strip_control(line)}")
 
     def begin_anew(self) -> None:
         """Forgets what was said."""
@@ -285,6 +294,7 @@ def _one_turn(talk: _ChatSession, text: str, label: str) -> None:
     started = time.monotonic()
     try:
         talk.ask(text, TurnRenderer(label))
+        talk.tell_news()
     except KeyboardInterrupt:
         line = "" if redraws(sys.stderr) else "\n"  # below the ^C that the terminal shows
         print_err(dim(f"{line}{' ' * cells(label)}Stopped after {took(time.monotonic() - started)}."))

@@ -21,7 +21,7 @@ _DIGITS = 8
 def notices() -> None:
     """See what happened while you were away, and dismiss it.
 
-    Your next answer mentions it, too. A program of yours can be called at once: rappd config set notify.command.
+    The terminal tells each once, after an answer. A program of yours can be called at once: rappd config set notify.command.
     """
 
 

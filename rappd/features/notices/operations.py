@@ -27,6 +27,11 @@ class NoticeOperations:
         shown = ("key", "kind", "at", "what", "do")
         return {"notices": [{name: getattr(one, name) for name in shown} for one in self._notices.waiting()]}
 
+    @operation("notices.tell", "POST", "/notices/tell", right=OWNER)
+    async def tell(self) -> dict[str, Any]:
+        """Gives the news that no terminal has told yet, in plain words, and counts them as told; they go on waiting."""
+        return {"told": self._notices.take()}
+
     @operation("notices.dismiss", "POST", "/notices/dismiss", right=OWNER)
     async def dismiss(self, key: str = "", all: bool = False) -> dict[str, Any]:
         """Removes the notice `key`, or all of them with `all`."""

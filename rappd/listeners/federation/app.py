@@ -21,7 +21,7 @@ from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.errors import RefusedError
-from rappd.listeners import a2a, acp, mcp, ollama, openai, openai_responses, programs
+from rappd.listeners import a2a, acp, mcp, ollama, openai, openai_responses, programs, webhooks
 from rappd.listeners.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import plain, problem
@@ -93,7 +93,18 @@ def build(daemon: Daemon) -> web.Application:
     )
     app.on_shutdown.append(_hang_up)
     programs.end_at_stop(app)
-    for module in (envelopes, pairing, a2a, acp, mcp, ollama, openai, openai_responses, xml_messages):
+    for module in (
+        envelopes,
+        pairing,
+        a2a,
+        acp,
+        mcp,
+        ollama,
+        openai,
+        openai_responses,
+        xml_messages,
+        webhooks,
+    ):
         app.add_routes(module.routes)
     app.add_routes(routes_of(machines.eggs, shared))
     return app

@@ -1,9 +1,10 @@
-"""Rules for repeated moments: ``daily 03:00``, ``weekly sunday 03:00``, ``every 6 hours``. Pure."""
+"""Rules for repeated moments: ``daily 03:00``, ``weekly mon,thu 18:00``, ``monthly 31 09:00``, ``yearly 12-24 18:00``, ``every 6 hours``. Pure."""
 
 from __future__ import annotations
 
+import calendar
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import msgspec
@@ -12,18 +13,24 @@ from rappd.errors import UsageProblemError
 
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
-_EVERY = re.compile(r"every (\d{1,4}) ?(minute|hour|day)s?")
+_EVERY = re.compile(r"every (\d{1,5}) ?(minute|hour|day)s?")
+_YEARLY = re.compile(r"(\d{1,2})-(\d{1,2})")
 _LONGEST = timedelta(days=366)
 _EXAMPLES = "Write daily 03:00, weekly sunday 03:00 or every 6 hours."
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """Either ``every`` so many seconds, or at ``hour:minute`` on ``weekdays`` (Monday is 0)."""
+    """``every`` so many seconds; or at ``hour:minute`` on ``weekdays`` (Monday is 0), or on ``day`` of each month, or of ``month``.
+
+    A month without that day has it on its last one.
+    """
 
     every: int = 0
     weekdays: frozenset[int] = frozenset()
     hour: int = 0
     minute: int = 0
+    day: int = 0
+    month: int = 0
 
 
 def parse_rule(text: str) -> Rule:
@@ -35,16 +42,37 @@ def parse_rule(text: str) -> Rule:
             raise UsageProblemError(f"“{text}” is out of range: a minute to a year.", do=_EXAMPLES)
         return Rule(every=int(step.total_seconds()))
     kind, _, rest = words.partition(" ")
-    days = frozenset(range(7))
-    if kind == "weekly":
-        day, _, rest = rest.partition(" ")
-        days = frozenset(
-            number for number, name in enumerate(_DAYS) if len(day) >= 3 and name.startswith(day)
-        )
+    days, day, month = frozenset[int](), 0, 0
+    if kind == "daily":
+        days = frozenset(range(7))
+    elif kind in ("weekly", "monthly", "yearly"):
+        named, _, rest = rest.partition(" ")
+        if kind == "weekly":
+            days = _weekdays(named)
+        else:
+            month, day = _day_of(kind, named)
     clock = _CLOCK.fullmatch(rest)
-    if kind not in ("daily", "weekly") or clock is None or not days:
+    if clock is None or not (days or day):
         raise UsageProblemError(f"“{text}” is no rule for moments.", do=_EXAMPLES)
-    return Rule(weekdays=days, hour=int(clock[1]), minute=int(clock[2]))
+    return Rule(weekdays=days, hour=int(clock[1]), minute=int(clock[2]), day=day, month=month)
+
+
+def _weekdays(named: str) -> frozenset[int]:
+    found = [
+        {number for number, name in enumerate(_DAYS) if len(day) >= 3 and name.startswith(day)}
+        for day in named.split(",")
+    ]
+    return frozenset().union(*found) if all(found) else frozenset()
+
+
+def _day_of(kind: str, named: str) -> tuple[int, int]:
+    """Month and day, the month 0 for every one; the day 0 for none."""
+    if kind == "monthly":
+        return 0, int(named) if named.isdecimal() and len(named) < 3 and 1 <= int(named) <= 31 else 0
+    found = _YEARLY.fullmatch(named)
+    month, day = (int(found[1]), int(found[2])) if found else (0, 0)
+    is_one = 1 <= month <= 12 and 1 <= day <= calendar.monthrange(2024, month)[1]  # a leap year
+    return (month, day) if is_one else (0, 0)
 
 
 def zone_of(name: str) -> ZoneInfo | None:
@@ -59,6 +87,19 @@ def zone_of(name: str) -> ZoneInfo | None:
         ) from error
 
 
+def moment_at(local: datetime, zone: ZoneInfo | None) -> float:
+    """A local time in seconds since 1970.
+
+    A clock time that a change to summer time leaves out counts an hour later; one that comes twice is the first.
+    """
+    return (local.astimezone() if zone is None else local.replace(tzinfo=zone)).timestamp()
+
+
+def local_time(moment: float, zone: ZoneInfo | None) -> datetime:
+    """The local time, without its zone, of seconds since 1970."""
+    return datetime.fromtimestamp(moment, UTC).astimezone(zone).replace(tzinfo=None)
+
+
 def next_moment(rule: Rule, after: float, zone: ZoneInfo | None = None) -> float:
     """The first moment of a rule later than ``after``, both in seconds since 1970.
 
@@ -66,12 +107,24 @@ def next_moment(rule: Rule, after: float, zone: ZoneInfo | None = None) -> float
     """
     if rule.every:
         return after + rule.every
-    day = datetime.fromtimestamp(after, UTC).astimezone(zone).date()
-    for _ in range(9):
-        if day.weekday() in rule.weekdays:
-            local = datetime(day.year, day.month, day.day, rule.hour, rule.minute)
-            moment = (local.astimezone() if zone is None else local.replace(tzinfo=zone)).timestamp()
-            if moment > after:
-                return moment
+    day = local_time(after, zone).date()
+    for _ in range(9):  # a day whose time is over, and a year whose day is
+        day = _first_from(rule, day)
+        moment = moment_at(datetime(day.year, day.month, day.day, rule.hour, rule.minute), zone)
+        if moment > after:
+            return moment
         day += timedelta(days=1)
-    raise AssertionError("a rule has a weekday")
+    raise AssertionError("a rule has a day")
+
+
+def _first_from(rule: Rule, day: date) -> date:
+    if rule.weekdays:
+        return next(
+            one for ahead in range(7) if (one := day + timedelta(days=ahead)).weekday() in rule.weekdays
+        )
+    for months in range(24):
+        year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+        found = date(year, month + 1, min(rule.day, calendar.monthrange(year, month + 1)[1]))
+        if found >= day and rule.month in (0, found.month):
+            return found
+    raise AssertionError("a rule has a month")

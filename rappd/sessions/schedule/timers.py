@@ -16,7 +16,8 @@ from rappd.store.timer_table import TimerRow, TimerTable
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[TimerRow], Awaitable[None]]
+Handler = Callable[[TimerRow], Awaitable[dict[str, object] | None]]
+"""Does the work of a timer that is due; returns its ``detail`` from now on, None for the same."""
 _LONGEST_WAIT = 30.0
 """So soon a clock that was set anew is noticed."""
 
@@ -40,6 +41,8 @@ class Timers:
         """Ends of runs that could not be written down, and when the run was due that the table knows of."""
         self._recording = asyncio.Lock()
         self._changed = asyncio.Event()
+        self._seen = float("inf")
+        """The clock when it was last looked at: below it, it was set back."""
         self._loop: asyncio.Task[None] | None = None
 
     def register(self, kind: str, handler: Handler) -> None:
@@ -99,6 +102,10 @@ class Timers:
         await self._put(row)
         return row
 
+    async def put(self, row: TimerRow) -> None:
+        """Sets a timer, in place of the one of its id. Raises ``StoreError``."""
+        await self._put(row)
+
     async def once(
         self, id: str, kind: str, at: float, *, caller: str, detail: dict[str, object] | None = None
     ) -> None:
@@ -122,15 +129,17 @@ class Timers:
         while True:
             self._changed.clear()  # before it looks: what changes meanwhile is looked at next
             now = self._clock()
-            await self._mend(now)
+            if now < self._seen:
+                await self._mend(now)
+            self._seen = now
             async with self._recording:
                 for ended, moment in list(self._unwritten.values()):
                     await self._record_end(ended, moment)
-            due = [row for row in self.rows if row.next <= now and row.kind in self._handlers]
-            for row in due:
-                if row.id not in self._running:
+            rows = [row for row in self.rows if row.kind in self._handlers and not row.paused]
+            for row in rows:
+                if row.next <= now and row.id not in self._running:
                     self._running[row.id] = asyncio.create_task(self._perform(row))
-            later = [row.next - now for row in self.rows if row.id not in self._running and row.next > now]
+            later = [row.next - now for row in rows if row.next > now and row.id not in self._running]
             try:
                 async with asyncio.timeout(min([_LONGEST_WAIT, *later])):
                     await self._changed.wait()
@@ -140,7 +149,7 @@ class Timers:
     async def _mend(self, now: float) -> None:
         """Moments that a clock set, which was far ahead, come forward: their next is the one after now."""
         for row in self.rows:
-            if not row.rule or row.id in self._running:
+            if not row.rule or row.paused or row.id in self._running:
                 continue
             try:
                 rule, zone = parse_rule(row.rule), zone_of(row.zone)
@@ -158,9 +167,9 @@ class Timers:
                     log.error("the moment of scheduled %s could not be written: %s", row.id, error)
 
     async def _perform(self, row: TimerRow) -> None:
-        outcome = ""
+        outcome, detail = "", None
         try:
-            await self._handlers[row.kind](row)
+            detail = await self._handlers[row.kind](row)
         except ReportableError as error:
             outcome = error.with_advice()
             log.warning("scheduled %s failed: %s", row.id, outcome)
@@ -174,6 +183,7 @@ class Timers:
             row,
             next=next_moment(parse_rule(row.rule), now, zone_of(row.zone)) if row.rule else row.next,
             last=now,
+            detail=row.detail if detail is None else detail,
             outcome=outcome,
             failed_since=(row.failed_since or now) if outcome else 0.0,
         )

@@ -192,6 +192,7 @@ export const neighborhoods = {
 export const notices = {
   waiting: asks("GET", "/waiting"),
   list: asks("GET", "/notices"),
+  tell: asks("POST", "/notices/tell"),
   dismiss: asks("POST", "/notices/dismiss"),
 };
 
@@ -309,6 +310,16 @@ export const threads = {
   export: saves("/threads/{thread}/export"),
 };
 
+export const timers = {
+  list: asks("GET", "/timers"),
+  add: asks("POST", "/timers"),
+  cancel: asks("DELETE", "/timers/{timer}"),
+  pause: asks("POST", "/timers/{timer}/pause"),
+  resume: asks("POST", "/timers/{timer}/resume"),
+  move: asks("POST", "/timers/{timer}/move"),
+  run: asks("POST", "/timers/{timer}/run"),
+};
+
 export const tokens = {
   list: asks("GET", "/tokens"),
   issue: asks("POST", "/tokens"),
@@ -333,6 +344,12 @@ export const twins = {
   archive: asks("POST", "/twins/{twin}/archive"),
   unarchive: asks("POST", "/twins/{twin}/unarchive"),
   purge: asks("POST", "/twins/{twin}/purge"),
+};
+
+export const webhooks = {
+  list: asks("GET", "/webhooks"),
+  add: asks("POST", "/webhooks"),
+  remove: asks("DELETE", "/webhooks/{webhook}"),
 };
 
 export const workflows = {

@@ -6,9 +6,10 @@
 
 import { chatView } from "../components/chat/chat-view.js";
 import { importFiles } from "../components/agents/agent-import.js";
-import { allConversations } from "../components/chat/conversation.js";
+import { allConversations, conversationWith } from "../components/chat/conversation.js";
 import { chatTarget } from "../components/chat/chat-target.js";
 import { openConversation } from "../components/conversations/conversations-state.js";
+import { daemonEvents } from "../lib/event-stream.js";
 import { fill, h } from "../lib/dom.js";
 import { problemView } from "../components/ui/problem.js";
 
@@ -27,6 +28,14 @@ export function mount(main, { tryIt }) {
   let shown = null;
   let talking = null; // the key of the chat that is shown: another conversation with it needs no other view
   let address = null;
+
+  /** A timer spoke in the conversation that is shown: what it said is read from the record. */
+  const timerSpoke = ({ detail }) => {
+    if (detail.verb !== "HELP" || !detail.data?.timer || talking === null) return;
+    const { thread } = conversationWith(talking);
+    if (thread && thread === detail.thread) openConversation(thread).catch(() => undefined); // it stands in the list
+  };
+  daemonEvents.addEventListener("event", timerSpoke);
 
   const leave = () => {
     shown?.close();
@@ -104,6 +113,9 @@ export function mount(main, { tryIt }) {
     }),
     write: () => shown?.write?.(),
     put: (text) => shown?.put?.(text),
-    close: leave,
+    close() {
+      daemonEvents.removeEventListener("event", timerSpoke);
+      leave();
+    },
   };
 }

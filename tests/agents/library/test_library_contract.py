@@ -15,7 +15,7 @@ from agents.providers.offline.responses import imperative
 FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
 
 
-def test_fourteen_agents_come_with_rappd() -> None:
+def test_fifteen_agents_come_with_rappd() -> None:
     assert FILES == [
         "ask_peer_agent.py",
         "buddy_agent.py",
@@ -30,6 +30,7 @@ def test_fourteen_agents_come_with_rappd() -> None:
         "neighborhood_snapshot_agent.py",
         "quick_answers_agent.py",
         "swarm_factory_agent.py",
+        "timer_agent.py",
         "twin_agent.py",
     ]
 

@@ -215,7 +215,7 @@ def test_two_brainstems_that_ask_each_other_come_to_an_end(tmp_path: Path, fake_
         pair(two[0], two[1])
         two[0].knows("pi")
         answer = two[0].talk("go round")
-        told = "Error: desk: This question came round again — Ask another machine."
+        told = "Error: desk: This question came round again. Ask another machine."
         assert answer["response"] == f"desk heard: pi heard: {told}"
         assert [body["model"] for body in fake_model.asked] == ["desk", "pi", "pi", "desk"]
     finally:

@@ -71,9 +71,10 @@ def test_received_egg_and_late_answer_wait_across_a_stop(
     assert {one["kind"] for one in waiting(desk)} == {"egg", "answer"}, "kept across a kill"
     screen = desk.cli("status").stdout
     assert "rose.egg" in screen and "pi answered" in screen
-    told = desk.talk("hi")
-    assert "pi sent rose.egg" in told["notice"] and late["what"] in told["notice"]
-    assert "rose.egg" not in desk.talk("hi").get("notice", ""), "told once"
+    assert "notice" not in desk.talk("hi"), "news are no part of an answer"
+    told = desk.cli("chat", "hi").stderr
+    assert "pi sent rose.egg" in told and late["what"] in told
+    assert "rose.egg" not in desk.cli("chat", "hi").stderr, "told once"
 
     shown = desk.cli("notices", "list").stdout
     command = shown.split("rose.egg; ")[1].split("→ rappd ")[1].splitlines()[0]
@@ -158,14 +159,14 @@ async def test_notices_are_bounded_and_hold_no_control_signs() -> None:
     assert {one.what.split("[")[0] for one in found} == {f"egg {number} " for number in range(50, 150)}
 
 
-async def test_notice_is_told_in_one_turn_and_listed_until_it_is_dismissed() -> None:
+async def test_notice_is_told_once_in_plain_words_and_listed_until_it_is_dismissed() -> None:
     notices = Notices()
     notices.add("pi sent rose.egg.", "rappd egg held", kind="egg", key="rose")
-    assert "pi sent rose.egg." in notices.take()
-    assert notices.take() == ""
+    assert notices.take() == ["pi sent rose.egg."]
+    assert notices.take() == []
     assert [one.key for one in notices.waiting()] == ["rose"]
-    notices.add("A copy was not made.", "rappd logs")
-    assert "A copy was not made." in notices.take()
+    notices.add("A copy of /home/me/.rapp/eggs/rose.egg was not made.", "rappd logs")
+    assert notices.take() == ["A copy of rose.egg was not made."]
     assert [one.key for one in notices.waiting()] == ["rose"], "nothing is left to do about a failure"
 
 

@@ -36,7 +36,7 @@ def test_registry_keeps_devices_for_the_owner_alone(registry: DeviceRegistry, tm
     path = tmp_path / "devices.json"
     assert path.stat().st_mode & 0o777 == 0o600
     again = DeviceRegistry(path).get(id)
-    assert again is not None and again.name == "Phone" and again.caps == ("HELP.*",)
+    assert again is not None and again.name == "Phone" and again.caps == ("HELP.*", "TIMER")
 
 
 def test_registry_gives_each_device_a_name_of_its_own(registry: DeviceRegistry) -> None:
@@ -99,7 +99,8 @@ def test_registry_of_an_earlier_version_keeps_its_devices(tmp_path: Path) -> Non
     (device,) = DeviceRegistry(tmp_path / "devices.json").all()
     assert device.fingerprint == bytes([0xAB] * 32) and device.sockets_from == []
     alone = by_secret_alone(device)
-    assert set(device.caps) == {"HELP.*", "WORKFLOW", "EGG", "NOTICES"} and alone.caps == ("HELP.*",)
+    assert set(device.caps) == {"HELP.*", "TIMER", "WORKFLOW", "EGG", "NOTICES"}
+    assert alone.caps == ("HELP.*", "TIMER")
 
 
 EARLIER = json.dumps(

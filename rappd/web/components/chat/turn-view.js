@@ -51,7 +51,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
     h(
       "div",
       { class: "line you" },
-      h("h2", { class: "who" }, you),
+      h("h2", { class: "who" }, turn.timer ? "Timer" : you),
       h("div", { class: "said" }, written, pictures, attached, receipt),
     ),
     h(

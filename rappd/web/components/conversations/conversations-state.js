@@ -167,6 +167,7 @@ export function turnOf(row, thread) {
     follows: row.follows,
     versions: row.versions,
     ...(row.pictures && { pictures: row.pictures }),
+    ...(row.timer && { timer: row.timer }),
     ...(state === "failed" && { problem: row.problem ?? CUT_OFF }),
   };
 }

@@ -20,7 +20,7 @@ class Waiting extends ListState {
         this.touch();
         this.#tell(detail);
       });
-    for (const type of ["machines", "agents", "devices"]) daemonEvents.addEventListener(type, () => this.touch());
+    for (const type of ["notice_gone", "machines", "agents", "devices"]) daemonEvents.addEventListener(type, () => this.touch());
     document.addEventListener("visibilitychange", () => document.hidden || this.touch());
     setInterval(() => document.hidden || this.touch(), LOOK_MS);
     learn();

@@ -1,0 +1,336 @@
+"""Sentences that ask for something at a time, or about what was asked for: what is wanted, when, of which. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from agents.moments.moments import Moment, NoMomentError, Span, moment_of, spans
+
+Action = Literal["add", "list", "cancel", "move", "snooze", "pause", "resume", "quiet"]
+LONGEST = 2000
+"""Characters of a sentence."""
+_LONGEST_TIME = 200
+
+_POLITE = (
+    r"(?:(?:please|bitte|hey|hi|ok|okay|and|und|also|so|now|(?:can|could|would|will) you(?: please)?|kannst du(?: bitte)?|"
+    r"könntest du(?: bitte)?|i(?:'d| would) like you to|i want you to|don'?t forget to|you must)[\s,]+)*"
+)
+_REMIND = re.compile(
+    rf"{_POLITE}(?:(?P<remind>remind\s+(?:me|us)|erinnere?\s+(?:mich|uns)|(?:set|add|create|make)\s+(?:me\s+)?(?:a|an|another)\s+(?:reminder|alarm|timer)"
+    r"|(?:reminder|erinnerung|timer|wecker|alarm)\b(?=\s*(?:[:,]|for|in|at|to|um|auf|für|morgen|tomorrow|every|jede|\d))|(?:stelle?|setze?)\s+(?:mir\s+)?(?:eine[nr]?)\s+(?:erinnerung|wecker|timer)"
+    r"|(?:let|lass)\s+(?:me|mich)\s+know)"
+    r"|(?P<wake>wake\s+(?:me|us)(?:\s+up)?|wecke?\s+(?:mich|uns)))(?P<rest>\b.*)",
+    re.DOTALL,
+)
+_NAMED = r"(?:reminders?|timers?|alarms?|schedules?|erinnerung(?:en)?|wecker|zeitplan)"
+_ASKED = r"(?:did\s+i\s+(?:ask|tell)\s+you|have\s+i\s+asked\s+you|should\s+you|are\s+you\s+going|will\s+you|do\s+you\s+have)"
+_LIST = re.compile(
+    rf"{_POLITE}(?:(?:what|which|of\s+what)\s+{_ASKED}\s+(?:to\s+)?(?:remind\b|do\s+(?:later|at|every|on)).*"
+    rf"|(?:what|which)\s+(?:are\s+)?(?:all\s+)?(?:my|the)?\s*{_NAMED}\b.*"
+    rf"|(?:list|show)(?:\s+me)?(?:\s+all)?(?:\s+(?:of\s+)?(?:my|the))?\s+{_NAMED}"
+    rf"|do\s+i\s+have\s+(?:any\s+)?{_NAMED}.*|my\s+{_NAMED}"
+    r"|(?:woran|an\s+was)\s+(?:sollst|wirst|solltest|willst)\s+du\s+(?:mich|uns)\s+erinnern.*"
+    rf"|(?:welche|was\s+für)\s+{_NAMED}\b.*|(?:zeige?|liste)(?:\s+mir)?(?:\s+alle)?(?:\s+meine)?\s+{_NAMED}(?:\s+auf|\s+an)?|meine\s+{_NAMED})"
+)
+_ONE = r"(?:(?:the|my|that|this|die|den|das|meine[nr]?|diese[nr]?)\s+)?"
+_WHICH = (
+    rf"(?P<which>it|that|this|them\s+all|all(?:\s+of\s+(?:them|my\s+{_NAMED}))?|everything|sie|ihn|es|das|alle"
+    rf"|{_ONE}(?:last|letzte[nr]?)?\s*(?:one|{_NAMED})?(?:\s+(?:about|for|to|with|an|über|für|mit|zu)\s+.+?)?|{_ONE}.+?\s+{_NAMED})"
+)
+_AGAIN = (
+    r"(?:snooze|remind\s+me\s+(?:again|later)|later|schlummern?"
+    r"|erinnere?\s+mich\s+(?:nochmals?|noch\s*(?:mal|einmal)|später|spaeter))"
+)
+_STOP = r"(?:cancel|delete|remove|drop|stop|forget|lösche?|storniere?|streiche?|vergiss|entferne?)"
+_SHIFT = r"(?:move|change|shift|postpone|reschedule|push|verschiebe?|verlege?|ändere?)"
+_CHANGES: tuple[tuple[Action, re.Pattern[str]], ...] = (
+    ("cancel", re.compile(rf"{_POLITE}{_STOP}\s+{_WHICH}")),
+    ("cancel", re.compile(rf"{_POLITE}(?:sage?|breche?|bestelle?)\s+{_WHICH}\s+ab")),
+    ("snooze", re.compile(rf"{_POLITE}{_AGAIN}(?:\s+(?:it|that))?(?P<when>\b.*)?")),
+    (
+        "move",
+        re.compile(rf"{_POLITE}{_SHIFT}\s+{_WHICH}\s+(?:to|until|till|by|auf|um|nach|bis)\s+(?P<when>.+)"),
+    ),
+    ("pause", re.compile(rf"{_POLITE}(?:pause|pausiere?)\s+{_WHICH}")),
+    ("resume", re.compile(rf"{_POLITE}(?:resume|continue|restart|setze?)\s+{_WHICH}(?:\s+(?:again|fort))?")),
+)
+_QUIET = re.compile(
+    rf"{_POLITE}(?:(?:set\s+|my\s+|i\s+want\s+)*quiet\s+hours?|(?:meine\s+)?ruhezeit(?:en)?|be\s+quiet|sei\s+(?:still|ruhig))\b(?P<when>.*)"
+)
+_HOURS = re.compile(
+    r".*?\b(?:from|between|von|zwischen)?\s*(\d{1,2})(?:[:.](\d\d))?\s*(?:uhr|o'clock)?\s*([ap]m)?\s*(?:to|till|until|and|bis|und|-|–)\s*(\d{1,2})(?:[:.](\d\d))?\s*([ap]m)?.*"
+)
+_BARE = re.compile(
+    rf"it|that|this|sie|ihn|es|das|(?:(?:the|my|die|den|das|meine[nr]?)\s+)?(?:last|letzte[nr]?)?\s*(?:one|{_NAMED})?"
+)
+_ALL = re.compile(
+    rf"them\s+all|all(?:\s+of\s+(?:them|my\s+{_NAMED}))?|everything|alle|{_ONE}all\s+{_NAMED}"
+    rf"|all\s+(?:my\s+|the\s+)?{_NAMED}|alle\s+(?:meine\s+)?{_NAMED}"
+)
+_ABOUT = re.compile(
+    rf"{_ONE}(?:last\s+)?(?:one|{_NAMED})?\s*(?:about|for|to|with|an|über|für|mit|zu)\s+(?P<words>.+)|{_ONE}(?P<before>.+?)\s+{_NAMED}"
+)
+_SAYS_SO = re.compile(
+    rf"\b{_NAMED}\b|\b(?:the\s+)?one\s+(?:about|for|to|with)\b|^{_POLITE}(?:snooze|remind|erinner|schlummer)"
+)
+_NO_ORDER = re.compile(
+    r"(?:is|are|was|were|will|would|has|have|had|do|does|did|may|might|ist|sind|war|wird|hat|haben|i|we|he|she|they|it|the|my|a|an"
+    r"|ich|wir|er|es|what|when|where|who|why|how|which|was|wann|wo|wer|warum|wie|there|there's|that|this)\b"
+)
+_ORDER = re.compile(
+    r"(?:tell|ask|show|say|send|check|give|read|play|turn|take|run|write|call|list|make|start|stop|get|find|search|look|summari[sz]e|translate"
+    r"|update|count|open|fetch|report|describe|let|let's|back|snapshot|print|post|roll|wake|water|remind|notify|warn|greet|do"
+    r"|sage?|frage?|zeige?|erzähle?|prüfe?|schicke?|sende|lies|gib|mache?|nenne?|suche?|starte?|stoppe?|schreibe?|rufe?|hole?|spiele?|lass|melde?|schalte?|fasse?|übersetze?|würfle|wecke?|erinnere?)\b"
+)
+_JOINTS = re.compile(
+    r"^(?:[\s,:;.–-]+|(?:then|dann|please|bitte|to|that|about|of|for|up|us|daran|davon|dass|zu|an|auf|für|and|und|me|mich)\b\s*)+"
+)
+_TAIL = re.compile(r"(?:[\s,;:.!?–-]+|\b(?:please|bitte|daran|um|at|on|am|auf|for|in)\b)+$")
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """A sentence read. ``plainly``: no doubt that a timer is meant.
+
+    ``what`` is to be done, ``asks`` where it is an order to perform, else something to be reminded of. ``which`` are words
+    of the timer that is meant, "" for the one spoken of last, "*" for all. ``to`` are the words for where it is moved.
+    ``quiet`` is "22:00-07:00", or "off".
+    """
+
+    action: Action
+    what: str = ""
+    asks: bool = False
+    moment: Moment | None = None
+    which: str = ""
+    to: str = ""
+    quiet: str = ""
+    plainly: bool = True
+
+
+def wish_of(text: str, now: datetime) -> Wish | None:
+    """The wish that a sentence is; None for any other. ``now`` is the local time.
+
+    Raises ``NoMomentError`` for one whose time is missing, over or none.
+    """
+    if len(text) > LONGEST:
+        return None
+    said = " ".join(text.replace("’", "'").split())
+    low = said.casefold()
+    if len(low) != len(said):  # a letter that grows in small: places would be others
+        said = low
+    bare = low.rstrip(" .!?…")
+    if _LIST.fullmatch(bare):
+        return Wish("list")
+    if (hours := _QUIET.fullmatch(bare)) is not None:
+        return Wish("quiet", quiet=_quiet_hours(hours["when"]))
+    return _change(bare, now) or _reminder(said, low, now) or _order(said, low, now)
+
+
+def when(text: str, now: datetime) -> Moment:
+    """The time that ``text`` names and nothing else: words, or ``2026-12-05T09:00``. Raises ``NoMomentError``."""
+    return moment_of(_joined(_times(text)), now)
+
+
+def _times(text: str) -> list[Span]:
+    low = " ".join(text.casefold().split()).strip(" .!?")
+    found = spans(low) or spans(f"in {low}") or spans(f"at {low}")
+    if not found or len(low) > _LONGEST_TIME:
+        raise NoMomentError(f"“{text[:80]}” is no time; nothing was set.")
+    return found
+
+
+def _change(bare: str, now: datetime) -> Wish | None:
+    for action, pattern in _CHANGES:
+        if (found := pattern.fullmatch(bare)) is None:
+            continue
+        groups = found.groupdict()
+        plainly = _SAYS_SO.search(bare) is not None
+        words = " ".join((groups.get("which") or "").split())
+        which = "*" if _ALL.fullmatch(words) else "" if _BARE.fullmatch(words) else _words_of(words)
+        if which is None:
+            return None
+        moment, to = None, ""
+        if action in ("move", "snooze"):
+            told = re.sub(r"^(?:for|um|auf)\s+", "", (groups.get("when") or "").strip())
+            to = next(
+                (one for one in (told, f"{'at' if action == 'move' else 'in'} {told}") if spans(one)), ""
+            )
+            if not to and (told or action == "move"):
+                continue
+            moment = moment_of(_joined(spans(to)), now) if to and action == "snooze" else None
+        if not plainly and which:
+            continue  # "cancel the meeting with mum" is about something else
+        return Wish(action, moment=moment, which=which, to=to, plainly=plainly)
+    return None
+
+
+def moved(text: str, now: datetime, before: datetime) -> Moment:
+    """The time that ``text`` names for a timer that was at ``before``: "ten" is on its day, in its half of the day.
+
+    Raises ``NoMomentError``.
+    """
+    pieces = _joined(_times(text))
+    if pieces.keys() - {"clock", "part"}:
+        return moment_of(pieces, now)
+    start = before.replace(hour=12 if before.hour >= 12 else 0, minute=0, second=0, microsecond=0)
+    found = moment_of(pieces, start - timedelta(seconds=1))
+    at = found.at and datetime.combine(before.date(), found.at.time())
+    if at is not None and at <= now:
+        raise NoMomentError(f"{at:%d %B %Y, %H:%M} is over; nothing was changed.")
+    return msgspec.structs.replace(found, at=at)
+
+
+def _words_of(which: str) -> str | None:
+    about = _ABOUT.fullmatch(which)
+    return (about["words"] or about["before"]) if about is not None else None
+
+
+def _reminder(said: str, low: str, now: datetime) -> Wish | None:
+    found = _REMIND.match(low)
+    if found is None:
+        return None
+    begins = found.start("rest")
+    rest, shown = low[begins:], said[begins:]
+    if re.match(r"\s+(?:what|who|where|why|how|which|was|wer|wo|warum|wie)\b", rest):
+        return None  # asks for what is known
+    word = _bare_time(rest)  # "set a timer for 10 minutes", "set an alarm for 7"
+    if word:
+        cut = _FOR.match(rest)
+        place = cut.end() if cut else 0
+        rest, shown = f"{word} {rest[place:]}", f"{word} {shown[place:]}"
+    chosen = _chosen(rest, spans(rest))
+    what = _without(shown, chosen)
+    if not chosen:
+        raise NoMomentError(
+            f"When? {f'“{what[:60]}”' if what else 'This'} was not set: no time was understood in it."
+        )
+    _check_rest(what)
+    moment = moment_of(_joined(chosen), now, wakes=bool(found["wake"]))
+    return Wish("add", what or ("wake up" if found["wake"] else "the time is up"), moment=moment)
+
+
+def _order(said: str, low: str, now: datetime) -> Wish | None:
+    """ "every weekday at seven tell me the weather", "in 20 minutes ask Rose how the garden is"."""
+    start = re.compile(_POLITE).match(low)
+    begins = start.end() if start else 0
+    rest, shown = low[begins:], said[begins:]
+    times = spans(rest)
+    if not times:
+        return None
+    leading, trailing = times[0].start == 0, _is_last(rest, times[-1])
+    repeats = "repeat" in times[-1].pieces or "each" in times[-1].pieces.get("monthday", {})
+    if not leading and not (trailing and repeats and _is_exact(times[-1])):
+        return None
+    chosen = [times[0]] if leading else [times[-1]]
+    what = _without(shown, chosen)
+    words = what.casefold()
+    if len(words.split()) < 2 or _NO_ORDER.match(words) or low.rstrip().endswith("?"):
+        return None
+    if again := _REMIND.match(words):
+        told = _without(what[again.start("rest") :], []) or what
+        return Wish("add", told, moment=moment_of(chosen[0].pieces, now, wakes=bool(again["wake"])))
+    if leading and not ({"repeat", "wait", "clock"} & times[0].pieces.keys()):
+        return None  # "tomorrow is monday", "today I feel fine"
+    if leading and "clock" not in times[0].pieces:
+        _check_rest(what)
+    plainly = _ORDER.match(words) is not None
+    if not plainly and not _is_exact(chosen[0]):
+        return None
+    try:
+        moment = moment_of(chosen[0].pieces, now)
+    except NoMomentError:
+        if plainly:
+            raise
+        return None  # "yesterday at 9 mum called"
+    return Wish("add", what, asks=True, moment=moment, plainly=plainly)
+
+
+_FOR = re.compile(r"\s*(?:(?:for|auf|von|of|über|:)\s+)?")
+
+
+def _bare_time(rest: str) -> str:
+    """The word that makes a time of a bare "10 minutes" or "for 7"; "" where none is needed."""
+    told = rest[place.end() :] if (place := _FOR.match(rest)) else rest
+    times = spans(f"in {told}")
+    if times and times[0].start == 0 and "wait" in times[0].pieces:
+        return "in"
+    return "at" if re.match(r"\s*(?:for|auf)\s+\d", rest) and not spans(rest) else ""
+
+
+def _check_rest(what: str) -> None:
+    if odd := re.match(r"(?:at|um)\s+(\d{2,}(?:[:.]\d+)?)\b", what, re.IGNORECASE):
+        raise NoMomentError(f"There is no {odd[1]} o'clock; nothing was set.")
+
+
+def _is_exact(span: Span) -> bool:
+    return bool({"clock", "part"} & span.pieces.keys()) or bool(
+        {"unit", "adverb", "parted", "some", "days"} & span.pieces.get("repeat", {}).keys()
+    )
+
+
+def _chosen(rest: str, times: list[Span]) -> list[Span]:
+    """The times of a reminder: the one at its beginning, and the one at its end where that adds to it."""
+    if not times:
+        return []
+    first = times[0] if not _JOINTS.sub("", rest[: times[0].start]).strip() else None
+    last = times[-1] if _is_last(rest, times[-1]) else None
+    if first is None:
+        return [last] if last is not None else [times[0]] if len(times) == 1 else []
+    if (
+        last is not None
+        and last is not first
+        and not first.pieces.keys() & last.pieces.keys()
+        and _adds(first, last)
+    ):
+        return [first, last]
+    return [first]
+
+
+def _adds(first: Span, last: Span) -> bool:
+    return (
+        "wait" not in first.pieces
+        and "wait" not in last.pieces
+        and not ("clock" in first.pieces and "repeat" not in last.pieces)
+    )
+
+
+def _is_last(rest: str, span: Span) -> bool:
+    return not _TAIL.sub("", rest[span.end :]).strip(" .!?")
+
+
+def _joined(times: list[Span]) -> dict[str, dict[str, str]]:
+    pieces: dict[str, dict[str, str]] = {}
+    for one in times:
+        for kind, said in one.pieces.items():
+            pieces.setdefault(kind, dict(said))
+    return pieces
+
+
+def _without(shown: str, times: list[Span]) -> str:
+    kept, place = "", 0
+    for one in times:
+        kept += shown[place : one.start].rstrip() + " "
+        place = one.end
+    kept = (kept + shown[place:]).strip()
+    return _TAIL.sub("", _JOINTS.sub("", kept)).strip()
+
+
+def _quiet_hours(words: str) -> str:
+    if re.search(r"\b(?:off|aus|none|keine|no)\b", words):
+        return "off"
+    found = _HOURS.fullmatch(words)
+    if found is None:
+        return ""
+    return "-".join(_of_day(*found.group(at, at + 1, at + 2)) for at in (1, 4))
+
+
+def _of_day(hour: str, minute: str | None, half: str | None) -> str:
+    number = int(hour)
+    if half and 1 <= number <= 12:
+        number = number % 12 + (12 if half == "pm" else 0)
+    if number > 24 or int(minute or 0) > 59:
+        raise NoMomentError(f"There is no {hour}:{minute or '00'}.", do="Say “quiet hours from 22 to 7”.")
+    return f"{number % 24:02}:{int(minute or 0):02}"

@@ -1,0 +1,1 @@
+"""Timers: reminders, and sentences that are asked at set times."""
