@@ -80,6 +80,8 @@ class Agent:
     has_context: bool = False
     idempotent: bool = False
     one_worker: bool = False
+    task_only: bool = False
+    """A call takes so long that a program must be able to fetch its result later."""
     trusted: bool = False
     shadowed_by: str = ""
     clashes: bool = False

@@ -33,7 +33,7 @@ class ContractError(AgentError):
 class Description:
     """One agent as its file describes it. ``parameters`` is an object schema that models accept.
 
-    ``idempotent`` and ``one_worker`` are what the agent declares; ``manifest`` holds the shown part
+    ``idempotent``, ``one_worker`` and ``task_only`` are what the agent declares; ``manifest`` holds the shown part
     of ``__manifest__``, or nothing; ``listener`` is the form of a listener's payload, from which its parameters follow.
     """
 
@@ -45,6 +45,7 @@ class Description:
     has_system_context: bool = False
     idempotent: bool = False
     one_worker: bool = False
+    task_only: bool = False
     manifest: dict[str, Any] = field(default_factory=dict)
     listener: dict[str, Any] | None = None
 

@@ -288,6 +288,7 @@ class AgentDescriber:
                 has_context=item.get("has_system_context", False),
                 idempotent=item.get("idempotent", False),
                 one_worker=item.get("one_worker", False),
+                task_only=item.get("task_only", False),
                 summary=item.get("manifest", {}).get("summary", ""),
                 trusted=is_structural and needs_trust(item["name"]),
                 listener=item.get("listener"),

@@ -90,6 +90,7 @@ def describe(instance: Any, *, default_text: str = "", shown: Any = None) -> Des
         has_system_context=context is not None and context is not BasicAgent.system_context,
         idempotent=getattr(instance, "idempotent", None) is True or declared.get("idempotent") is True,
         one_worker=getattr(instance, "one_worker", None) is True or declared.get("one_worker") is True,
+        task_only=getattr(instance, "task_only", None) is True or declared.get("task_only") is True,
         manifest=manifest.essentials(shown),
     )
 

@@ -72,6 +72,7 @@ class AgentAnswer(msgspec.Struct):
     has_system_context: bool = False
     idempotent: bool = False
     one_worker: bool = False
+    task_only: bool = False
     manifest: msgspec.Raw = msgspec.Raw(b"{}")
     listener: PayloadForm | None = None
 
@@ -259,6 +260,7 @@ def _agent(found: AgentAnswer) -> dict[str, Any]:
         "has_system_context": found.has_system_context,
         "idempotent": found.idempotent,
         "one_worker": found.one_worker,
+        "task_only": found.task_only,
         "manifest": essentials(manifest),
         "listener": found.listener,
     }

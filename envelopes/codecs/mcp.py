@@ -44,6 +44,10 @@ _NAMED = {
     "tasks/cancel": "taskId",
 }
 """The parameter that ``Mcp-Name`` repeats."""
+MOST_QUESTIONS = 20
+_LONGEST_KEY = 200
+_ASKS = {"elicitation/create": "elicitation", "sampling/createMessage": "sampling", "roots/list": "roots"}
+"""Requests that an agent may have made of a program, and the capability that each takes."""
 _BLOCKS = {
     "text": ("text",),
     "image": ("data", "mimeType"),
@@ -277,6 +281,64 @@ def call_result(text: str, *, is_error: bool = False) -> dict[str, Any]:
     return answer
 
 
+class Questions(msgspec.Struct, frozen=True):
+    """Requests to a program that an agent answered with, by key: it is called again with what they come to.
+
+    ``state`` is the agent's own, and comes back to it.
+    """
+
+    requests: dict[str, dict[str, Any]]
+    state: str = ""
+
+
+def questions_in(text: str) -> Questions | None:
+    """The questions that an agent's text is: a JSON object with ``inputRequests`` of the protocol's kinds."""
+    found = _json_object(text) if '"inputRequests"' in text else None
+    asked = found.get("inputRequests") if found is not None else None
+    if found is None or not isinstance(asked, dict) or not 0 < len(asked) <= MOST_QUESTIONS:
+        return None
+    state = found.get("requestState", "")
+    if not isinstance(state, str) or not all(_is_question(key, one) for key, one in asked.items()):
+        return None
+    return Questions(asked, state)
+
+
+def _is_question(key: str, found: object) -> bool:
+    return (
+        len(key) <= _LONGEST_KEY
+        and isinstance(found, dict)
+        and found.get("method") in _ASKS
+        and isinstance(found.get("params", {}), dict)
+    )
+
+
+def answers_in(call: RpcCall) -> dict[str, dict[str, Any]] | None:
+    """The answers to questions that a request brings, None for one that brings none. Raises ``RpcError``."""
+    if "inputResponses" not in call.params:
+        return None
+    found = call.params["inputResponses"]
+    if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
+        raise RpcError(
+            INVALID_PARAMS, "inputResponses must be objects by key.", id=call.id, do="Send them so."
+        )
+    return found
+
+
+def input_required(request: McpRequest, questions: Questions, state: str) -> dict[str, Any]:
+    """The result that asks, with what the client is able to answer. Raises ``RpcError`` where that is nothing."""
+    asked = answerable(request, questions.requests)
+    found: dict[str, Any] = {"resultType": "input_required", "inputRequests": asked}
+    return {**found, "requestState": state} if state else found
+
+
+def answerable(request: McpRequest, asked: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Those of ``asked`` for which the client states the capability. Raises ``RpcError`` where there are none."""
+    found = {key: one for key, one in asked.items() if _ASKS[one["method"]] in request.capabilities}
+    if not found:
+        raise missing_capability({_ASKS[one["method"]]: {} for one in asked.values()})
+    return found
+
+
 def _json_object(text: str) -> dict[str, Any] | None:
     if text.lstrip()[:1] != "{" or len(text) > _LONGEST_RESULT_READ:
         return None
@@ -366,7 +428,8 @@ _TASK_ID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[
 class Task(msgspec.Struct, frozen=True):
     """A call that goes on by itself. ``created`` and ``updated`` are microseconds since 1970.
 
-    ``outcome`` is the tool's result once it is there; ``problem`` an error of the protocol's in its place.
+    ``outcome`` is the tool's result once it is there; ``problem`` an error of the protocol's in its place; ``asked``
+    what it waits for.
     """
 
     id: str
@@ -375,6 +438,7 @@ class Task(msgspec.Struct, frozen=True):
     updated: int
     outcome: dict[str, Any] | None = None
     problem: dict[str, Any] | None = None
+    asked: dict[str, Any] | None = None
     kept_ms: int | None = None
 
     def as_created(self) -> dict[str, Any]:
@@ -388,6 +452,8 @@ class Task(msgspec.Struct, frozen=True):
             found["result"] = self.outcome
         if self.problem is not None:
             found["error"] = self.problem
+        if self.asked is not None:
+            found["inputRequests"] = self.asked
         return found
 
     def _shared(self) -> dict[str, Any]:

@@ -29,13 +29,17 @@ from rappd.listeners.bodies import JSON, BodyTooLargeError, body_of
 from rappd.listeners.event_stream import EventStream, is_wanted, opened
 from rappd.listeners.federation.callers import FEDERATION
 from rappd.listeners.mcp_tools import (
+    answer_task,
     begin_tool,
     cancel_task,
     failure,
     result_of,
+    sealed,
     task_of,
     tools_of,
+    with_answers,
 )
+from rappd.listeners.mcp_tools import opened as unsealed
 from rappd.listeners.programs import (
     MOST_AT_ONCE,
     Program,
@@ -108,16 +112,6 @@ async def listen(request: web.Request) -> web.StreamResponse:
     async with opened(request) as events:
         await _tell_changes(request, program, events, None)
     return events.response
-
-
-@routes.delete("/mcp")
-async def leave(request: web.Request) -> web.Response:
-    """The end of a session, of which nothing was kept."""
-    try:
-        _program(request)
-    except ReportableError as found:
-        return _not_let_in(found)
-    return web.Response(status=200)
 
 
 def _program(request: web.Request) -> Program:
@@ -212,9 +206,10 @@ async def _cancel_task(program: Program, asked: McpRequest) -> dict[str, Any]:
 
 async def _update_task(program: Program, asked: McpRequest) -> dict[str, Any]:
     id = _task_id(asked)
-    if not isinstance(asked.call.params.get("inputResponses"), dict):
+    answers = mcp.answers_in(asked.call)
+    if answers is None:
         raise RpcError(INVALID_PARAMS, "inputResponses must be an object.", do="Send it.")
-    await task_of(program, id)  # no agent asks back: answers to nothing are passed over
+    await answer_task(program, id, answers)
     return {}
 
 
@@ -237,9 +232,12 @@ _OLDER: dict[str, Handler] = {"initialize": _welcome, "ping": _ping, "tools/list
 
 async def _call(request: web.Request, program: Program, asked: McpRequest) -> web.StreamResponse:
     name, arguments = mcp.text_parameter(asked.call, "name"), mcp.tool_arguments(asked.call)
+    answers = mcp.answers_in(asked.call)
+    if answers is not None:
+        arguments = with_answers(arguments, answers, unsealed(program, asked.call, name))
     id = _call_id(request, asked)
     try:
-        turn = await begin_tool(program, name, arguments, id=id)
+        turn = await begin_tool(program, name, arguments, id=id, takes_tasks=asked.takes_tasks)
     except RpcError:
         raise
     except ReportableError as found:
@@ -253,15 +251,29 @@ async def _call(request: web.Request, program: Program, asked: McpRequest) -> we
     elif asked.is_modern:
         cancel_when_gone(request, turn)
     if asked.progress is None or not is_wanted(request):
-        return _result(asked, await result_of(turn))
+        return _result(asked, await _finished(program, asked, name, turn))
     async with opened(request) as events:
         async for number, event in _with_beats(turn):
             if number is None:
                 await events.comment()
             elif (told := mcp.progress(asked.progress, number, orjson.loads(event))) is not None:
                 await events.send(told)
-        await events.send(mcp.result(asked, await result_of(turn), _SERVER))
+        try:
+            await events.send(mcp.result(asked, await _finished(program, asked, name, turn), _SERVER))
+        except RpcError as found:
+            await events.send(jsonrpc.refused(found, asked.call.id))
     return events.response
+
+
+async def _finished(program: Program, asked: McpRequest, tool: str, turn: Turn) -> dict[str, Any]:
+    """The result of a call: its tool's, or the questions that this asks. Raises ``RpcError``."""
+    found = await result_of(turn)
+    questions = found.get("questions")
+    if questions is None:
+        return found
+    if not asked.is_modern:
+        return mcp.call_result("This agent asks back, which takes revision 2026-07-28 of MCP.", is_error=True)
+    return mcp.input_required(asked, questions, sealed(program, tool, questions.state))
 
 
 async def _with_beats(turn: Turn) -> AsyncIterator[tuple[int | None, bytes]]:

@@ -15,6 +15,8 @@ from rappd.store.conversation_table import ConversationRow, one_query
 from rappd.tenants.tenant import HOST
 from rappd.transcript.model_history import history_of
 
+_ASKED = """SELECT body FROM events WHERE thread = (SELECT number FROM threads WHERE substr(threads.id, 25) = substr(?1, 25)
+    AND threads.id = ?1) AND id = ?2 AND verb = 'HELP' ORDER BY n LIMIT 1"""
 MOST_REMEMBERED = 20
 """Turns of a conversation that a program goes on with."""
 _CLAIMED = """SELECT workspace, (SELECT body FROM events WHERE thread = (SELECT number FROM threads
@@ -40,6 +42,12 @@ async def thread_in(program: Program, known: list[Target], session: str) -> tupl
         if rows and (found is None or updated > found[0]):
             found = updated, target, thread
     return found[1:] if found is not None else None
+
+
+async def question_of(program: Program, reply: Envelope) -> Envelope | None:
+    """The recorded HELP that ``reply`` answers; None where it is not there any more."""
+    rows = await program.daemon.store.rows(_ASKED, (reply.thread, reply.id))
+    return emergence.from_object(orjson.loads(rows[0][0])) if rows else None
 
 
 async def resumed(program: Program, id: str, *, recorded_id: str = "") -> Turn | None:

@@ -221,7 +221,7 @@ def test_the_older_era_begins_with_a_handshake_and_keeps_no_session(node: Node) 
     assert again.json() == said.json(), "a repeat of the id in its session gets the same answer"
     other = older(node.daemon, "tools/call", session, id=2, name="ask", arguments={"message": "use Clock"})
     assert other.json()["result"] != said.json()["result"], "another id is another turn"
-    assert node.daemon.request("DELETE", PATH, None, {mcp.SESSION_HEADER: session}).status == 200
+    assert node.daemon.request("DELETE", PATH, None, {mcp.SESSION_HEADER: session}).status == 405
 
 
 @pytest.fixture(scope="module")
@@ -392,3 +392,87 @@ def test_word_of_changed_tools_comes_to_those_who_listen(slow: Node) -> None:
     sent = {"Accept": "text/event-stream", "Authorization": f"Bearer {issued}"}
     (changed,) = _first_events(slow.daemon, "GET", None, sent, lambda: drop("Newer"))
     assert changed == {"jsonrpc": "2.0", "method": "notifications/tools/list_changed", "params": {}}
+
+
+ASKS = """import json
+        answers = kwargs.get("input_responses") or {}
+        if not {"name", "age"} <= answers.keys():
+            asks = {key: {"method": "elicitation/create", "params": {"message": key}} for key in ("name", "age")}
+            return json.dumps({"inputRequests": asks, "requestState": "kept"})
+        return kwargs["request_state"] + " " + answers["name"]["content"]["text"] + " " + kwargs.get("greeting", "")"""
+ELICITS = {"elicitation": {}, **TASKS}
+ANSWERS = {key: {"action": "accept", "content": {"text": "Ann"}} for key in ("name", "age")}
+
+
+@pytest.fixture(scope="module")
+def asking(slow: Node) -> Node:
+    """The machine with an agent that asks back, at once or after a while."""
+    slow.daemon.drop("asks_agent.py", agent_source("Asks", ASKS))
+    late = ASKS.replace("import json", "import json, time; time.sleep(0.6)")
+    slow.daemon.drop("late_agent.py", agent_source("Late", late))
+    for name in ("Asks", "Late"):
+        slow.daemon.wait_for(lambda name=name: name in slow.daemon.agent_names(), what=name)
+    return slow
+
+
+def test_an_agent_may_ask_back_and_is_called_again_with_the_answers(asking: Node) -> None:
+    how: dict[str, Any] = {"capabilities": {"elicitation": {}}, "control": True}
+    first = call(asking.daemon, "Asks", {"greeting": "hi"}, **how)
+    assert first["resultType"] == "input_required"
+    assert set(first["inputRequests"]) == {"name", "age"}
+    state = first["requestState"]
+    assert "kept" not in state
+    more = {"inputResponses": ANSWERS, "requestState": state}
+    last = call(asking.daemon, "Asks", {"greeting": "hi"}, **how, **more)
+    assert last["content"][0]["text"] == "kept Ann hi"
+    for wrong in (state + "x", state[1:], "x", "", 7, "a.b"):
+        more = {"inputResponses": ANSWERS, "requestState": wrong}
+        answer = post(asking.daemon, "tools/call", name="Asks", arguments={}, **how, **more)
+        assert answer.json()["error"]["code"] == -32602, wrong
+    more = {"inputResponses": ANSWERS, "requestState": state}
+    other = post(asking.daemon, "tools/call", name="Late", arguments={}, **how, **more)
+    assert other.json()["error"]["code"] == -32602, "it is another tool's"
+    for wrong in (None, [], {"name": 7}):
+        answer = post(asking.daemon, "tools/call", name="Asks", arguments={}, inputResponses=wrong, **how)
+        assert answer.json()["error"]["code"] == -32602
+
+
+def test_only_what_a_program_can_answer_is_asked(asking: Node) -> None:
+    answer = post(asking.daemon, "tools/call", name="Asks", arguments={}, control=True)
+    assert answer.json()["error"]["code"] == -32021
+    assert answer.json()["error"]["data"] == {"requiredCapabilities": {"elicitation": {}}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "Asks"}}
+    found = asking.daemon.post(PATH, body, headers={"Content-Type": "application/json"}, control=True).json()
+    assert found["result"]["isError"] is True
+    assert "2026-07-28" in found["result"]["content"][0]["text"]
+
+
+def test_a_task_waits_for_its_answers_one_by_one(asking: Node) -> None:
+    created = call(asking.daemon, "Late", {"greeting": "hi"}, capabilities=ELICITS, control=True)
+    id = created["taskId"]
+    found = _ended(asking.daemon, id)
+    assert (found["status"], set(found["inputRequests"])) == ("input_required", {"name", "age"})
+
+    def update(**answers: Any) -> None:
+        sent = {"taskId": id, "inputResponses": answers, "capabilities": ELICITS, "control": True}
+        assert post(asking.daemon, "tasks/update", **sent).json()["result"]["resultType"] == "complete"
+
+    update(unknown={"x": 1})
+    update(name=ANSWERS["name"])
+    assert set(_ended(asking.daemon, id)["inputRequests"]) == {"age"}
+    update(age=ANSWERS["age"])
+    found = _ended(asking.daemon, id)
+    assert found["result"]["content"][0]["text"] == "kept Ann hi"
+    update(age=ANSWERS["age"])
+    assert _ended(asking.daemon, id) == found, "what comes late changes nothing"
+
+
+def test_an_agent_that_takes_tasks_alone_is_refused_to_programs_without_them(asking: Node) -> None:
+    source = agent_source("Hours").replace(
+        '"description": "A test.",', '"description": "A test.", "task_only": True,'
+    )
+    asking.daemon.drop("hours_agent.py", source)
+    asking.daemon.wait_for(lambda: "Hours" in asking.daemon.agent_names(), what="Hours")
+    answer = post(asking.daemon, "tools/call", name="Hours", arguments={}, control=True)
+    assert answer.json()["error"]["data"] == {"requiredCapabilities": TASKS}
+    assert call(asking.daemon, "Hours", capabilities=TASKS, control=True)["content"][0]["text"] == "done"
