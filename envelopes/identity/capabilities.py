@@ -18,7 +18,7 @@ BROUGHT_ALONG = frozenset({HELLO, STREAM, CANCEL})
 """Verbs that come with ``HELP`` of the same thing."""
 
 _LONGEST = 200
-_VERBS = frozenset({HELP, *BROUGHT_ALONG, "EGG", "SNAPSHOT"})
+_VERBS = frozenset({HELP, *BROUGHT_ALONG, "EGG", "SNAPSHOT", "READ"})
 _GRAMMAR = re.compile(r"\*|[A-Z][A-Z0-9_-]*(?:\.[A-Za-z0-9_-]+){0,2}(?:\.\*)?")
 _EXAMPLES = "Type HELP.brainstem, HELP.brainstem.Clock, HELP.* or * for everything."
 

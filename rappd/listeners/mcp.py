@@ -25,6 +25,7 @@ from envelopes.envelope import new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.turns import Turn
 from rappd.errors import RefusedError
+from rappd.listeners import mcp_resources
 from rappd.listeners.bodies import JSON, BodyTooLargeError, body_of
 from rappd.listeners.event_stream import EventStream, is_wanted, opened
 from rappd.listeners.federation.callers import FEDERATION
@@ -155,14 +156,14 @@ async def _answer(request: web.Request, program: Program, asked: McpRequest) -> 
         return await _call(request, program, asked)
     if method == "subscriptions/listen" and asked.is_modern:
         return await _subscribe(request, program, asked)
-    handler = (_MODERN if asked.is_modern else _OLDER).get(method)
-    if handler is None:
+    handler = (_MODERN if asked.is_modern else _OLDER).get(method) or _RESOURCES.get(method)
+    if handler is None or (method.startswith("resources/") and not mcp_resources.has_any(program)):
         raise RpcError(METHOD_NOT_FOUND, f"{method[:80]} is not served.", http=404, do="Ask server/discover.")
     found = await handler(program, asked)
     headers = {}
     if method == "initialize":
         headers[mcp.SESSION_HEADER] = _session_of(program.name)
-    cached = method in ("server/discover", "tools/list")
+    cached = method in ("server/discover", "tools/list") or method in _RESOURCES
     return _result(asked, found, headers, cached=cached)
 
 
@@ -182,7 +183,9 @@ def _not_let_in(found: ReportableError) -> web.Response:
 
 
 async def _welcome(program: Program, asked: McpRequest) -> dict[str, Any]:
-    capabilities = {"tools": {"listChanged": True}, "extensions": {mcp.TASKS: {}}}
+    capabilities: dict[str, Any] = {"tools": {"listChanged": True}, "extensions": {mcp.TASKS: {}}}
+    if mcp_resources.has_any(program):
+        capabilities["resources"] = {}
     return mcp.welcome(asked, capabilities, _SERVER, _INSTRUCTIONS)
 
 
@@ -228,6 +231,11 @@ _MODERN: dict[str, Handler] = {
     "tasks/update": _update_task,
 }
 _OLDER: dict[str, Handler] = {"initialize": _welcome, "ping": _ping, "tools/list": _tools}
+_RESOURCES: dict[str, Handler] = {
+    "resources/list": mcp_resources.listed,
+    "resources/read": mcp_resources.read,
+    "resources/templates/list": mcp_resources.templates,
+}
 
 
 async def _call(request: web.Request, program: Program, asked: McpRequest) -> web.StreamResponse:
@@ -349,12 +357,12 @@ def _name_in(session: str) -> str:
 
 
 def _call_id(request: web.Request, asked: McpRequest) -> str:
-    """The name of a call, which a repeat has, too: its key, or its id within its session; else a fresh one."""
+    """The name of a call, which a repeat has, too: its key, or its id within its session; "" where there is neither."""
     if not asked.is_modern:
-        return _id_in_session(request, asked.call.id) or new_id()
+        return _id_in_session(request, asked.call.id)
     key = request.headers.get(mcp.KEY_HEADER, "")[:_LONGEST_KEY]
     if not asked.takes_tasks:
-        return key or new_id()
+        return key
     fresh = mcp.task_id(time.time_ns() // 1_000_000, os.urandom(10))
     return key if mcp.created_at(key) is not None else fresh
 

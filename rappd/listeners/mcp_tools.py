@@ -24,6 +24,7 @@ from rappd.errors import UsageProblemError
 from rappd.listeners.program_turns import earlier, question_of, resumed
 from rappd.listeners.programs import (
     BRAINSTEM,
+    SESSION,
     Program,
     RefusedTurnError,
     begin,
@@ -112,7 +113,7 @@ def _check_takes_tasks(task_only: bool, takes_tasks: bool) -> None:
 
 def _calls_of(program: Program) -> str:
     """The session in which a program's single calls are recorded: one for all of them, not a row in lists for each."""
-    return f"calls of {program.name or 'a program'}"
+    return f"{SESSION}{program.protocol}:calls of {program.name or 'a program'}"
 
 
 async def _begin_ask(program: Program, arguments: dict[str, Any], id: str) -> Turn:

@@ -476,3 +476,53 @@ def test_an_agent_that_takes_tasks_alone_is_refused_to_programs_without_them(ask
     answer = post(asking.daemon, "tools/call", name="Hours", arguments={}, control=True)
     assert answer.json()["error"]["data"] == {"requiredCapabilities": TASKS}
     assert call(asking.daemon, "Hours", capabilities=TASKS, control=True)["content"][0]["text"] == "done"
+
+
+def test_conversations_and_memories_are_for_programs_that_were_given_them(
+    node: Node, elsewhere: PlainMachine
+) -> None:
+    node.daemon.post("/chat", {"user_input": "use Clock for the record", "session_id": "owners"})
+    node.daemon.post(
+        "/chat", {"user_input": "use Clock of another", "user_guid": "0" * 8 + "-1111-4111-8111-" + "0" * 12}
+    )
+    node.daemon.post("/memories", {"message": "the car is red"}, control=True)
+
+    def reads(uri: str, text: str) -> Any:
+        asked = message("resources/read", uri=uri)
+        found = ask(elsewhere, PATH, asked, text, headers={**headers(asked), mcp.NAME_HEADER: uri})
+        return (
+            found.json["error"]["data"]
+            if "error" in found.json
+            else found.json["result"]["contents"][0]["text"]
+        )
+
+    def lists(text: str) -> list[str]:
+        asked = message("resources/list")
+        found = ask(elsewhere, PATH, asked, text, headers=headers(asked)).json
+        return (
+            [one["name"] for one in found["result"]["resources"]]
+            if "result" in found
+            else [str(found["error"]["code"])]
+        )
+
+    talks = token(node, "READ.conversations", name="talks")["text"]
+    facts = token(node, "READ.memories", name="facts")["text"]
+    plain = token(node, "HELP.*", name="plain")["text"]
+    assert "use Clock for the record" in lists(talks)
+    assert not {"use Clock of another", "Memories"} & set(lists(talks))
+    assert lists(facts) == ["Memories"]
+    assert lists(plain) == ["-32601"]
+    assert "the car is red" in reads("rappd://memories", facts)
+    assert reads("rappd://memories", talks) == {"uri": "rappd://memories"}
+    asked = message("resources/list")
+    rows = ask(elsewhere, PATH, asked, talks, headers=headers(asked)).json["result"]["resources"]
+    uri = next(one["uri"] for one in rows if one["name"] == "use Clock for the record")
+    assert "**Person:** use Clock for the record" in reads(uri, talks)
+    assert reads(uri, facts) == {"uri": uri}
+    assert reads("rappd://conversations/../x", talks) == {"uri": "rappd://conversations/../x"}
+    assert post(node.daemon, "resources/list").json()["error"]["code"] == -32601
+    owners = result(node.daemon, "resources/list", control=True)["resources"]
+    assert uri in {one["uri"] for one in owners}
+    assert "Memories" not in {one["name"] for one in owners}
+    assert "resources" in result(node.daemon, "server/discover", control=True)["capabilities"]
+    assert "resources" not in result(node.daemon, "server/discover")["capabilities"]
