@@ -129,8 +129,8 @@ async def _begin_ask(program: Program, arguments: dict[str, Any], id: str) -> Tu
     return await begin(program, target, asked, id=id, session=session)
 
 
-def outcome(reply: Envelope) -> dict[str, Any]:
-    """The tool's result that a reply is."""
+def outcome(reply: Envelope, session: Any = None) -> dict[str, Any]:
+    """The tool's result that a reply is. ``session`` is its conversation, where the record does not say it."""
     if reply.verb == ERROR:
         return failure(RefusedTurnError(reply))
     data = reply.data
@@ -139,7 +139,7 @@ def outcome(reply: Envelope) -> dict[str, Any]:
             return {"questions": questions}
         return mcp.call_result(str(data.get("result", "")))
     answer = str(data["response"])
-    told: dict[str, Any] = {"response": answer, "conversation": reply.extensions.get(PEER_THREAD)}
+    told: dict[str, Any] = {"response": answer, "conversation": reply.extensions.get(PEER_THREAD, session)}
     told |= {key: data[key] for key in ("model", "notice") if data.get(key)}
     return {"content": [{"type": "text", "text": answer}], "structuredContent": told, "isError": False}
 
@@ -152,7 +152,7 @@ def failure(found: ReportableError) -> dict[str, Any]:
 async def result_of(turn: Turn) -> dict[str, Any]:
     """The tool's result of a turn, once there is one."""
     try:
-        return outcome(await turn.reply())
+        return outcome(await turn.reply(), turn.session)
     except ReportableError as found:
         return failure(found)
 
