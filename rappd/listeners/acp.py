@@ -292,6 +292,8 @@ class AcpConnection:
         asked = ChatRequest(text, history, None, self._program.sender, pictures=pictures)
         turn = await begin(self._program, target, asked, id=key or new_id(), session=session)
         self._prompts[session] = turn
+        if session in self._cancelled:  # while it was prepared
+            turn.cancel()
         updates = Updates(session)
         async for _, event in turn.events():
             if (told := updates.of(orjson.loads(event))) is not None:

@@ -24,7 +24,6 @@ from rappd.errors import UsageProblemError
 from rappd.listeners.program_turns import earlier, question_of, resumed
 from rappd.listeners.programs import (
     BRAINSTEM,
-    SESSION,
     Program,
     RefusedTurnError,
     begin,
@@ -35,6 +34,7 @@ from rappd.listeners.programs import (
     targets,
     turn_id,
 )
+from rappd.store.conversation_table import PROGRAM_SESSION
 from rappd.store.inbox_table import DONE_KEPT_SECONDS
 from rappd.tenants.tenant import HOST
 
@@ -113,7 +113,7 @@ def _check_takes_tasks(task_only: bool, takes_tasks: bool) -> None:
 
 def _calls_of(program: Program) -> str:
     """The session in which a program's single calls are recorded: one for all of them, not a row in lists for each."""
-    return f"{SESSION}{program.protocol}:calls of {program.name or 'a program'}"
+    return f"{PROGRAM_SESSION}{program.protocol}:calls of {program.name or 'a program'}"
 
 
 async def _begin_ask(program: Program, arguments: dict[str, Any], id: str) -> Turn:
