@@ -63,6 +63,19 @@ def said(model: FakeModel, number: int = -1) -> list[tuple[str, Any]]:
     ]
 
 
+def thread_of(daemon: RunningDaemon, title: str) -> str:
+    """The conversation of that title on the list of programs' conversations, "" without."""
+    with daemon.control() as ask:
+        listed = ask("GET", "/programs/conversations?protocol=openai").json()["conversations"]
+    return next((one["id"] for one in listed if one["title"] == title), "")
+
+
+def turns_of(daemon: RunningDaemon, thread: str) -> list[dict[str, Any]]:
+    with daemon.control() as ask:
+        found: list[dict[str, Any]] = ask("GET", f"/conversations/{thread}").json()["turns"]
+    return found
+
+
 def test_a_response_is_whole(daemon: RunningDaemon, model: FakeModel) -> None:
     model.will(says("Hello there, you."))
     found = create(daemon, "hi", instructions="Be brief.", metadata={"a": "b"})
@@ -150,18 +163,13 @@ def test_a_stored_response_is_found_and_taken_off(daemon: RunningDaemon, model: 
     path = f"/v1/responses/{made['id']}"
     shown = daemon.get(path).json()
     assert (shown["id"], text_of(shown), shown["status"]) == (made["id"], "Kept.", "completed")
-    assert daemon.request("DELETE", path).json() == {
-        "id": made["id"],
-        "object": "response.deleted",
-        "deleted": True,
-    }
+    thread = thread_of(daemon, "keep this sentence")
+    removed = {"id": made["id"], "object": "response.deleted", "deleted": True}
+    assert daemon.request("DELETE", path).json() == removed
     assert daemon.get(path).status == 404
     create(daemon, "and?", previous_response_id=made["id"], status=404)
-    with daemon.control() as ask:
-        listed = ask("GET", "/conversations?limit=50").json()["conversations"]
-        assert "keep this sentence" not in [one["title"] for one in listed]
-        removed = ask("GET", "/conversations?limit=50&removed=1").json()["conversations"]
-        assert "keep this sentence" in [one["title"] for one in removed], "the record has it"
+    assert not thread_of(daemon, "keep this sentence")
+    assert turns_of(daemon, thread)[0]["text"] == "Kept.", "the record has it"
 
 
 def test_what_is_not_to_be_stored_cannot_be_fetched(daemon: RunningDaemon, model: FakeModel) -> None:
@@ -234,10 +242,7 @@ def test_both_sides_of_a_call_stand_in_the_record(daemon: RunningDaemon, model: 
     first = create(daemon, "weather in Oslo?", tools=[WEATHER])
     output = {"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "rain"}
     create(daemon, [output], previous_response_id=first["id"])
-    with daemon.control() as ask:
-        listed = ask("GET", "/conversations?limit=50").json()["conversations"]
-        thread = next(one["id"] for one in listed if one["title"] == "weather in Oslo?")
-        turns = ask("GET", f"/conversations/{thread}").json()["turns"]
+    turns = turns_of(daemon, thread_of(daemon, "weather in Oslo?"))
     assert [(one["user"], one["text"]) for one in turns] == [
         ("weather in Oslo?", '→ weather {"place":"Oslo"}'),
         ("weather: rain", "Rainy."),
