@@ -1,43 +1,67 @@
 """Ollama's API: ``/api/chat`` and ``/api/generate`` as turns, and its answers as JSON lines.
 
-Fields that steer a model's loading (``keep_alive``, ``options``, ``raw``, ``template``, ``context``) say nothing to a
-brainstem and are left aside, as are unknown ones.
+A request is read as one of OpenAI's, which has the same parts. Fields that steer a model's loading (``keep_alive``,
+``raw``, ``template``, ``context``, most ``options``) say nothing to a brainstem and are left aside, as are unknown ones.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 import orjson
 
-from envelopes.codecs import pictures
-from envelopes.codecs.chat import DEFAULT_USER_GUID, ChatRequest
+from envelopes.codecs import openai_chat, pictures
+from envelopes.codecs.openai_chat import OpenAIRequest
 from envelopes.codecs.pictures import Picture
 from envelopes.errors import MalformedError
+from envelopes.program_input import turn_of_call
 
 API_VERSION = "0.12.0"
 """The version of Ollama whose API this is; clients ask for a least one."""
 TAG = ":latest"
 MEDIA_TYPE = "application/x-ndjson"
+_OPTIONS = {
+    name: name
+    for name in (
+        "temperature",
+        "top_p",
+        "top_k",
+        "min_p",
+        "seed",
+        "stop",
+        "presence_penalty",
+        "frequency_penalty",
+    )
+}
+"""Options that are a model server's, too, by OpenAI's names."""
 _ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 class OllamaRequest(msgspec.Struct):
-    """A request for an answer. ``asked`` is None for one that only has a model loaded, or put away.
+    """A request for an answer. ``messages`` are OpenAI's; none where it only has a model loaded, or put away.
 
-    ``system`` is what the client says to the model before all else. ``tools`` are the client's own. ``thinks``:
-    it takes pieces of what the model thought.
+    ``unnamed``: names and arguments of the calls with whose results it ends. Ollama's calls have no ids, those of a
+    turn that waits do. ``more`` are the fields of OpenAI's request beside the messages. ``thinks``: it takes pieces of
+    what the model thought.
     """
 
     model: str
-    asked: ChatRequest | None
+    messages: list[dict[str, Any]]
     stream: bool
-    system: str = ""
-    tools: list[dict[str, Any]] = msgspec.field(default_factory=list)
+    more: dict[str, Any] = {}
+    unnamed: list[tuple[str, dict[str, Any]]] = []
     thinks: bool = True
+
+    def asked(self, ids: Sequence[str] = ()) -> OpenAIRequest:
+        """The request in OpenAI's terms; ``ids`` are those of the ``unnamed`` calls. Raises ``MalformedError``."""
+        known = dict(zip((f"{_UNNAMED}{at}" for at in range(len(ids))), ids, strict=True))
+        return openai_chat.decode({**self.more, "messages": [_renamed(one, known) for one in self.messages]})
+
+
+_UNNAMED = "waits-"
 
 
 def model_of(body: Mapping[str, Any]) -> str:
@@ -50,26 +74,30 @@ def model_of(body: Mapping[str, Any]) -> str:
 
 def decode_chat(body: Mapping[str, Any]) -> OllamaRequest:
     """The body of ``/api/chat``. Raises ``MalformedError``."""
-    _refuse(body)
     said = [] if body.get("messages") is None else body["messages"]
     if not isinstance(said, list):
         raise MalformedError("messages must be a list", do='Send [{"role": "user", "content": "…"}].')
-    messages = [_message(one, f"messages[{index}]") for index, one in enumerate(said)]
-    system = "\n\n".join(one["content"] for one in messages if one["role"] == "system")
-    spoken = [one for one in messages if one["role"] != "system"]
-    asked = _turn(spoken) if spoken else None
-    return OllamaRequest(model_of(body), asked, _stream(body), system, _tools(body), _thinks(body))
+    messages, unnamed = _messages(said)
+    more = _more(body)
+    if body.get("tools"):
+        more["tools"] = body["tools"]
+    return OllamaRequest(
+        model_of(body), messages, body.get("stream") is not False, more, unnamed, _thinks(body)
+    )
 
 
 def decode_generate(body: Mapping[str, Any]) -> OllamaRequest:
     """The body of ``/api/generate``. Raises ``MalformedError``."""
-    _refuse(body)
     prompt, system = body.get("prompt") or "", body.get("system") or ""
     if not isinstance(prompt, str) or not isinstance(system, str):
         raise MalformedError("prompt and system must be strings", do='Send {"prompt": "…"}.')
-    shown = _pictures(body.get("images"), "images")
-    asked = _request(prompt, [], shown) if prompt.strip() else None
-    return OllamaRequest(model_of(body), asked, _stream(body), system, thinks=_thinks(body))
+    said = [{"role": "user", "content": prompt, "images": body.get("images")}]
+    if system.strip():
+        said.insert(0, {"role": "system", "content": system})
+    messages, _ = _messages(said if prompt.strip() or body.get("images") else [])
+    return OllamaRequest(
+        model_of(body), messages, body.get("stream") is not False, _more(body), thinks=_thinks(body)
+    )
 
 
 def piece(model: str, at: str, text: str, *, chat: bool, thought: bool = False) -> dict[str, Any]:
@@ -101,7 +129,7 @@ def last(
     usage: Mapping[str, Any] = {},
     nanoseconds: int = 0,
 ) -> dict[str, Any]:
-    """The last line, or the whole answer with its ``text``. ``usage``: the data of the turn's DONE."""
+    """The last line, or the whole answer with its ``text`` and calls. ``usage``: the data of the turn's DONE."""
     counts = {
         "prompt_eval_count": int(usage.get("input_tokens") or 0),
         "eval_count": int(usage.get("output_tokens") or 0),
@@ -112,7 +140,11 @@ def last(
         "prompt_eval_duration": 0,
         "eval_duration": nanoseconds,
     }
-    body = {"message": {"role": "assistant", "content": text}} if chat else {"response": text}
+    message: dict[str, Any] = {"role": "assistant", "content": text}
+    if calls := usage.get("tool_calls"):
+        message["tool_calls"] = [_call(one) for one in calls]
+    body = {"message": message} if chat else {"response": text}
+    reason = "length" if usage.get("ending") == "length" else reason
     return {"model": model, "created_at": at, **body, "done": True, "done_reason": reason, **spent, **counts}
 
 
@@ -162,7 +194,49 @@ def _details() -> dict[str, Any]:
     }
 
 
-def _message(found: object, where: str) -> dict[str, Any]:
+def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        arguments = orjson.loads(call["arguments"] or "{}")
+    except orjson.JSONDecodeError:
+        arguments = {}
+    return {"id": call["id"], "function": {"name": call["name"], "arguments": arguments}}
+
+
+def _messages(said: Sequence[object]) -> tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]]]:
+    """Messages in OpenAI's terms, and the calls without ids with whose results they end.
+
+    A result without an id is that of the first call of its name, else of the first call, that has none yet.
+    """
+    messages: list[dict[str, Any]] = []
+    open_calls: list[tuple[str, str]] = []
+    unnamed: list[tuple[str, dict[str, Any]]] = []
+    for index, found in enumerate(said):
+        where = f"messages[{index}]"
+        role, content = _role_and_content(found, where)
+        assert isinstance(found, dict)
+        message: dict[str, Any] = {"role": role, "content": content}
+        if role == "user" and (shown := _pictures(found.get("images"), f"{where}.images")):
+            urls = [{"url": f"data:{one['type']};base64,{one['data']}"} for one in shown]
+            parts = [{"type": "image_url", "image_url": url} for url in urls]
+            message["content"] = [{"type": "text", "text": content}, *parts]
+        elif role == "assistant" and (calls := _calls(found.get("tool_calls"), where)):
+            named = [(id or f"call-{index}-{at}", name, given) for at, (id, name, given) in enumerate(calls)]
+            message["tool_calls"] = [_openai_call(*one) for one in named]
+            open_calls = [(id, name) for id, name, _ in named]
+            unnamed = [] if all(id for id, _, _ in calls) else [(name, given) for _, name, given in calls]
+        elif role == "tool":
+            id = _answered(found, open_calls)
+            message["tool_call_id"] = id or f"{where}"
+        messages.append(message)
+    ends = bool(messages) and messages[-1]["role"] == "tool"
+    if not (ends and unnamed):
+        return messages, []
+    last = max(at for at, one in enumerate(messages) if one.get("tool_calls"))
+    known = {call["id"]: f"{_UNNAMED}{at}" for at, call in enumerate(messages[last]["tool_calls"])}
+    return [*messages[:last], *(_renamed(one, known) for one in messages[last:])], unnamed
+
+
+def _role_and_content(found: object, where: str) -> tuple[str, str]:
     if not isinstance(found, dict):
         raise MalformedError(f"{where} must be an object", do='Send {"role": "user", "content": "…"}.')
     role, content = found.get("role"), found.get("content")
@@ -170,28 +244,51 @@ def _message(found: object, where: str) -> dict[str, Any]:
         raise MalformedError(f"{where}.role is not known", do="Send system, user, assistant or tool.")
     if content is not None and not isinstance(content, str):
         raise MalformedError(f"{where}.content must be a string", do='Send {"role": "user", "content": "…"}.')
-    message: dict[str, Any] = {"role": role, "content": content or ""}
-    if role == "user" and (shown := _pictures(found.get("images"), f"{where}.images")):
-        message["pictures"] = shown
+    return role, content or ""
+
+
+def _calls(found: object, where: str) -> list[tuple[str, str, dict[str, Any]]]:
+    """(id, name, arguments) of calls; an id that no turn of this machine gave is "" as one that is not there."""
+    calls = []
+    for call in (found if isinstance(found, list) else [None]) if found else []:
+        function = call.get("function") if isinstance(call, dict) else None
+        name = function.get("name") if isinstance(function, dict) else None
+        given = function.get("arguments") if isinstance(function, dict) else None
+        if not isinstance(name, str) or not isinstance(given or {}, dict):
+            raise MalformedError(f"{where}.tool_calls must have functions", do="Send them back as they came.")
+        id = call.get("id") if isinstance(call, dict) else None
+        calls.append((id if isinstance(id, str) and turn_of_call(id) else "", name, given or {}))
+    return calls
+
+
+def _openai_call(id: str, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    function = {"name": name, "arguments": orjson.dumps(given, default=str).decode()}
+    return {"id": id, "type": "function", "function": function}
+
+
+def _answered(found: Mapping[str, Any], open_calls: list[tuple[str, str]]) -> str:
+    """The id of the call whose result this is, which is open no more; "" where none is."""
+    id, name = found.get("tool_call_id"), found.get("tool_name") or found.get("name")
+    ways: tuple[Callable[[tuple[str, str]], bool], ...] = (
+        lambda call: call[0] == id,
+        lambda call: call[1] == name,
+        lambda _: True,
+    )
+    for fits in ways:
+        for call in open_calls:
+            if fits(call):
+                open_calls.remove(call)
+                return call[0]
+    return ""
+
+
+def _renamed(message: dict[str, Any], ids: Mapping[str, str]) -> dict[str, Any]:
+    """A message with other ids of calls."""
+    if message.get("tool_call_id") in ids:
+        return {**message, "tool_call_id": ids[message["tool_call_id"]]}
+    if calls := message.get("tool_calls"):
+        return {**message, "tool_calls": [{**one, "id": ids.get(one["id"], one["id"])} for one in calls]}
     return message
-
-
-def _turn(spoken: list[dict[str, Any]]) -> ChatRequest:
-    """The last sentence of the user's as what is asked, and all before it as history."""
-    place = next((at for at in range(len(spoken) - 1, -1, -1) if spoken[at]["role"] == "user"), None)
-    if place is None:
-        raise MalformedError("No message is the user's", do='Send {"role": "user", "content": "…"}.')
-    asked = spoken[place]
-    history = [one for one in spoken[:place] if one["content"].strip() and one["role"] != "tool"]
-    return _request(asked["content"], history, asked.get("pictures", []))
-
-
-def _request(text: str, history: list[dict[str, Any]], shown: list[Picture]) -> ChatRequest:
-    if not text.strip():
-        raise MalformedError("There is nothing to answer", do='Send {"role": "user", "content": "…"}.')
-    together = [picture for one in history for picture in one.get("pictures", [])]
-    pictures.check_together(together, "messages")
-    return ChatRequest(text.strip(), history, None, DEFAULT_USER_GUID, pictures=shown)
 
 
 def _pictures(found: object, where: str) -> list[Picture]:
@@ -202,21 +299,26 @@ def _pictures(found: object, where: str) -> list[Picture]:
     return pictures.checked([{"data": one} for one in found], where)
 
 
-def _refuse(body: Mapping[str, Any]) -> None:
+def _more(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of OpenAI's request for what is handed on to a model."""
     if body.get("logprobs"):
         raise MalformedError("logprobs are not given here", do="Leave logprobs out.")
+    options = body.get("options")
+    options = options if isinstance(options, dict) else {}
+    more = {theirs: options[ours] for ours, theirs in _OPTIONS.items() if options.get(ours) is not None}
+    most = options.get("num_predict")
+    if isinstance(most, int) and most > 0:
+        more["max_tokens"] = most
+    wanted, effort = body.get("format"), body.get("think")
+    if wanted == "json":
+        more["response_format"] = {"type": "json_object"}
+    elif isinstance(wanted, dict):
+        schema = {"name": "answer", "schema": wanted}
+        more["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if effort in ("low", "medium", "high"):
+        more["reasoning_effort"] = effort
+    return more
 
 
 def _thinks(body: Mapping[str, Any]) -> bool:
     return body.get("think") is not False
-
-
-def _stream(body: Mapping[str, Any]) -> bool:
-    return body.get("stream") is not False
-
-
-def _tools(body: Mapping[str, Any]) -> list[dict[str, Any]]:
-    found = body.get("tools") or []
-    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
-        raise MalformedError("tools must be a list of objects", do="Send tools, or leave them out.")
-    return list(found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,11 +14,12 @@ from aiohttp import web
 from envelopes.codecs import ollama
 from envelopes.codecs.ollama import OllamaRequest
 from envelopes.errors import ReportableError
+from rappd.dispatch.paused_turns import NoSuchCallError
 from rappd.dispatch.turns import Turn
 from rappd.listeners.bodies import ok
+from rappd.listeners.openai import begin_turn, pieces
 from rappd.listeners.programs import (
     Program,
-    begin,
     cancel_when_gone,
     json_body,
     refused,
@@ -91,9 +92,10 @@ async def _answer(
 ) -> web.StreamResponse:
     found = decode(await json_body(request))
     target = await target_of(program, found.model)
-    if found.asked is None:  # loading a model, or putting it away: nothing to do for it
+    if not found.messages:  # loading a model, or putting it away: nothing to do for it
         return ok(ollama.last(found.model, _at(), chat=chat, reason="load"))
-    turn = await begin(program, target, found.asked)
+    ids = await _waiting_calls(program, found.unnamed) if found.unnamed else ()
+    turn = await begin_turn(request, program, target, found.asked(ids))
     cancel_when_gone(request, turn)
     began = time.monotonic_ns()
     if not found.stream:
@@ -117,24 +119,43 @@ async def _lines(
     turn: Turn, asked: OllamaRequest, *, chat: bool, began: int
 ) -> AsyncIterator[dict[str, Any]]:
     """The lines of an answer. Raises ``ReportableError`` for a turn that came to none."""
-    told, parted = "", False
-    async for _, event in turn.events():
-        said = orjson.loads(event)
-        match said["type"]:
-            case "delta":
-                text = f"\n\n{said['text']}" if parted and told else said["text"]
-                told, parted = told + text, False
-                yield ollama.piece(asked.model, _at(), text, chat=chat)
-            case "thought" if asked.thinks:
-                yield ollama.piece(asked.model, _at(), said["text"], chat=chat, thought=True)
-            case "call":
-                parted = True
+    told = ""
+    async for kind, text in pieces(turn):
+        if kind == "text":
+            told += text
+            yield ollama.piece(asked.model, _at(), text, chat=chat)
+        elif kind == "thought" and asked.thinks:
+            yield ollama.piece(asked.model, _at(), text, chat=chat, thought=True)
     data = await reply_of(turn)
     whole = str(data.get("response") or "")
     if whole.strip() not in told:
         yield ollama.piece(asked.model, _at(), f"\n\n{whole}" if told else whole, chat=chat)
     took = time.monotonic_ns() - began
     yield ollama.last(asked.model, _at(), chat=chat, usage=data, nanoseconds=took)
+
+
+async def _waiting_calls(program: Program, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[str]:
+    """The ids of calls that a turn of this program waits for, by their names and arguments: Ollama's have none.
+
+    Raises ``NoSuchCallError``. (The latest such turn; its answer stands in the record, so a restart does no harm.)
+    """
+    await program.daemon.store.flush()
+    for (body,) in await program.daemon.store.rows(_LATEST_ANSWERS, (program.sender,)):
+        made = orjson.loads(body)["data"].get("tool_calls") or []
+        if [(one["name"], _given(one["arguments"])) for one in made] == [*calls]:
+            return [one["id"] for one in made]
+    raise NoSuchCallError
+
+
+_LATEST_ANSWERS = """SELECT body FROM events WHERE seq > (SELECT max(seq) FROM events) - 2000
+    AND recipient = ? AND verb = 'DONE' AND answers = 1 ORDER BY seq DESC"""
+
+
+def _given(arguments: object) -> object:
+    try:
+        return orjson.loads(arguments) if isinstance(arguments, str) and arguments else {}
+    except orjson.JSONDecodeError:
+        return {}
 
 
 def _at(seconds: float | None = None) -> str:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from envelopes.codecs import ollama
 from envelopes.errors import MalformedError
+from envelopes.program_input import call_id
 
 PIXEL = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"\0" * 16).decode()
 AT = "2026-11-30T12:00:00.000000Z"
@@ -30,9 +31,9 @@ def test_the_last_sentence_is_asked_and_the_rest_is_history() -> None:
             ("user", " three "),
         )
     )
-    assert found.asked is not None
-    assert (found.asked.user_input, found.system) == ("three", "Be short.\n\nNow.")
-    assert found.asked.history == [
+    asked = found.asked()
+    assert (asked.text, asked.program.system) == ("three", "Be short.\n\nNow.")
+    assert asked.history == [
         {"role": "user", "content": "one"},
         {"role": "assistant", "content": "two"},
     ]
@@ -45,22 +46,76 @@ def test_answers_stream_unless_they_are_wanted_whole(body: dict[str, Any], strea
     assert ollama.decode_chat(said(("user", "hi"), **body)).stream is stream
 
 
-def test_what_a_loader_wants_is_left_aside() -> None:
+def test_what_a_loader_wants_is_left_aside_and_what_a_model_takes_is_handed_on() -> None:
+    options = {"num_ctx": 8192, "temperature": 0, "num_predict": 64, "stop": ["x"]}
     found = ollama.decode_chat(
-        said(("user", "hi"), keep_alive=-1, options={"num_ctx": 8192}, format="", think=False, future=1)
+        said(("user", "hi"), keep_alive=-1, options=options, format={"type": "object"}, think=False, future=1)
     )
-    assert found.asked is not None
+    asked = found.asked()
+    schema = {"name": "answer", "schema": {"type": "object"}}
+    assert asked.program.parameters == {
+        "temperature": 0,
+        "stop": ["x"],
+        "max_tokens": 64,
+        "response_format": {"type": "json_schema", "json_schema": schema},
+    }
     assert found.thinks is False
 
 
 def test_pictures_go_with_their_sentence() -> None:
     body = {"model": "brainstem", "messages": [{"role": "user", "content": "what is it?", "images": [PIXEL]}]}
-    found = ollama.decode_chat(body)
-    assert found.asked is not None
-    assert [one["type"] for one in found.asked.pictures] == ["image/png"]
+    asked = ollama.decode_chat(body).asked()
+    assert (asked.text, [one["type"] for one in asked.pictures]) == ("what is it?", ["image/png"])
     shown = ollama.decode_generate({"model": "brainstem", "prompt": "and this?", "images": [PIXEL]})
-    assert shown.asked is not None
-    assert len(shown.asked.pictures) == 1
+    assert len(shown.asked().pictures) == 1
+
+
+def call(name: str, id: str = "", **arguments: Any) -> dict[str, Any]:
+    return {**({"id": id} if id else {}), "function": {"name": name, "arguments": arguments}}
+
+
+TOOL = {"type": "function", "function": {"name": "On", "parameters": {"type": "object"}}}
+FIRST, SECOND = (call_id("0" * 8 + "-0000-4000-8000-" + "0" * 12, at, rounds=False) for at in (0, 1))
+
+
+def test_results_without_ids_are_those_of_the_calls_before_them() -> None:
+    body = said(("user", "both"), tools=[TOOL])
+    body["messages"] += [
+        {"role": "assistant", "content": "", "tool_calls": [call("On", lamp=1), call("Off", lamp=2)]},
+        {"role": "tool", "tool_name": "Off", "content": "off"},
+        {"role": "tool", "content": "on"},
+    ]
+    found = ollama.decode_chat(body)
+    assert found.unnamed == [("On", {"lamp": 1}), ("Off", {"lamp": 2})]
+    asked = found.asked([FIRST, SECOND])
+    assert [(one.call, one.content) for one in asked.results] == [(SECOND, "off"), (FIRST, "on")]
+    assert [one["function"]["name"] for one in asked.program.tools] == ["On"]
+
+
+def test_ids_that_a_client_repeats_are_kept() -> None:
+    body = said(("user", "one"))
+    body["messages"] += [
+        {"role": "assistant", "tool_calls": [call("On", FIRST)]},
+        {"role": "tool", "content": "on", "tool_call_id": FIRST},
+    ]
+    found = ollama.decode_chat(body)
+    assert found.unnamed == []
+    assert [one.call for one in found.asked().results] == [FIRST]
+
+
+def test_calls_that_are_over_are_history() -> None:
+    body = said(("user", "one"))
+    body["messages"] += [
+        {"role": "assistant", "tool_calls": [call("On")]},
+        {"role": "tool", "content": "on"},
+        {"role": "assistant", "content": "It is on."},
+        {"role": "user", "content": "thanks"},
+    ]
+    found = ollama.decode_chat(body)
+    assert found.unnamed == []
+    asked = found.asked()
+    assert (asked.text, asked.results, len(asked.history)) == ("thanks", [], 4)
+    assert asked.history[1]["tool_calls"][0]["id"] == asked.history[2]["tool_call_id"]
 
 
 @pytest.mark.parametrize("name", ["brainstem", "brainstem:latest", " brainstem "])
@@ -73,8 +128,8 @@ def test_a_model_has_its_name_with_and_without_a_tag(name: str) -> None:
     "body", [{"model": "brainstem"}, {"model": "brainstem", "messages": [], "keep_alive": 0}]
 )
 def test_loading_a_model_asks_nothing(body: dict[str, Any]) -> None:
-    assert ollama.decode_chat(body).asked is None
-    assert ollama.decode_generate(body).asked is None
+    assert ollama.decode_chat(body).messages == []
+    assert ollama.decode_generate(body).messages == []
 
 
 @pytest.mark.parametrize(
@@ -86,8 +141,9 @@ def test_loading_a_model_asks_nothing(body: dict[str, Any]) -> None:
         ({"model": "m", "messages": ["x"]}, "messages[0]"),
         ({"model": "m", "messages": [{"role": "robot", "content": "x"}]}, "messages[0].role"),
         ({"model": "m", "messages": [{"role": "user", "content": []}]}, "messages[0].content"),
-        ({"model": "m", "messages": [{"role": "assistant", "content": "x"}]}, "user"),
-        ({"model": "m", "messages": [{"role": "user", "content": " "}]}, "nothing to answer"),
+        ({"model": "m", "messages": [{"role": "assistant", "content": "x"}]}, "nothing to answer"),
+        ({"model": "m", "messages": [{"role": "user", "content": " "}]}, "empty"),
+        ({"model": "m", "messages": [{"role": "assistant", "tool_calls": [{}]}]}, "tool_calls"),
         ({"model": "m", "messages": [{"role": "user", "content": "x", "images": "y"}]}, "messages[0].images"),
         (
             {"model": "m", "messages": [{"role": "user", "content": "x", "images": ["y"]}]},
@@ -99,7 +155,7 @@ def test_loading_a_model_asks_nothing(body: dict[str, Any]) -> None:
 )
 def test_what_cannot_be_used_is_named(body: dict[str, Any], names: str) -> None:
     with pytest.raises(MalformedError) as refused:
-        ollama.decode_chat(body)
+        ollama.decode_chat(body).asked()
     assert names in str(refused.value)
 
 
@@ -133,7 +189,8 @@ _BODIES = st.fixed_dictionaries(
 def test_any_body_is_read_or_refused(body: dict[str, Any]) -> None:
     for decode in (ollama.decode_chat, ollama.decode_generate):
         try:
-            decode(body)
+            found = decode(body)
+            found.asked([FIRST] * len(found.unnamed))
         except MalformedError as refused:
             assert str(refused)
 
@@ -166,4 +223,7 @@ def test_lines_have_the_shape_of_ollamas() -> None:
         "prompt_eval_count": 7,
         "eval_count": 3,
     }
+    made = [{"id": FIRST, "name": "On", "arguments": '{"lamp": 1}'}]
+    whole = ollama.last("brainstem", AT, chat=True, usage={"tool_calls": made})
+    assert whole["message"]["tool_calls"] == [call("On", FIRST, lamp=1)]
     assert ollama.line({"done": True}) == b'{"done":true}\n'
