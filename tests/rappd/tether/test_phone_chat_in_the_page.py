@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -60,3 +61,212 @@ def test_conversation_of_its_own_is_streamed_as_on_the_page(
     expect(page.locator(".conversation-title")).to_have_text("how will the weather be?")
     phone.looks_right("phone-sheet")
     assert phone.errors == []
+
+
+def test_stop_edit_versions_and_copy_work_on_a_phone(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna")
+    fake_model.hang = True
+    phone.ask("take long")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(".turn .after")).to_contain_text("Stopped.")
+    fake_model.hang = False
+    fake_model.will(says("It was the first."), says("It was the second."))
+    page.get_by_role("button", name="Edit what you wrote").click()
+    page.get_by_role("textbox", name="What you wrote").fill("which was it?")
+    page.get_by_role("button", name="Send again").click()
+    expect(page.locator(".turn .answer")).to_have_text("It was the first.")
+    page.get_by_role("button", name="Answer again").click()
+    expect(page.locator(".turn .answer")).to_have_text("It was the second.")
+    page.get_by_role("button", name="Older version").click()
+    expect(page.locator(".turn .answer")).to_have_text("It was the first.")
+    page.evaluate("document.execCommand = what => window.copied = what + ' ' + document.activeElement.value")
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")  # as on plain http
+    page.locator(".foot").get_by_role("button", name="Copy").click()
+    assert page.evaluate("window.copied") == "copy It was the first."
+    assert phone.errors == []
+
+
+def test_own_phone_follows_what_the_page_asked_and_the_reverse(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna", "mine")
+    fake_model.will(says("At six."), says("At the desk, too."))
+    phone.ask("when do I water them?")
+    expect(page.locator(".turn .answer")).to_have_text("At six.")
+    desk = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
+    desk.goto(thinking.post("/operator/key", control=True).json()["url"])
+    desk.locator(".conversation-link", has_text="when do I water them?").click()
+    expect(desk.locator(".turn .answer")).to_have_text("At six.")
+    desk.locator("#write").fill("and where?")
+    desk.keyboard.press("Enter")
+    expect(desk.locator(".turn .answer").last).to_have_text("At the desk, too.")
+    phone.opens()
+    page.locator(".conversation-link", has_text="when do I water them?").click()
+    expect(page.locator(".turn .answer").last).to_have_text("At the desk, too.")
+    desk.context.close()
+    assert phone.errors == []
+
+
+def test_new_conversation_asks_for_the_twin_and_both_are_listed(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    thinking.post("/twins", {"name": "Rose"}, control=True)
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna")
+    fake_model.will(says("I am the desk."), says("I am Rose."))
+    phone.ask("who are you?")
+    expect(page.locator(".turn .answer")).to_have_text("I am the desk.")
+    phone.opens().get_by_role("button", name="New", exact=True).click()
+    phone.looks_right("phone-new")
+    page.get_by_role("dialog", name="Talk with").get_by_role("button", name="Rose").click()
+    expect(page.locator(".bar h1")).to_have_text("Rose")
+    phone.ask("and you?")
+    expect(page.locator(".turn .answer")).to_have_text("I am Rose.")
+    phone.opens()
+    expect(page.locator(".conversation-title")).to_have_text(["and you?", "who are you?"])
+    page.get_by_label("Search what was said").fill("desk")
+    page.locator(".conversation.found .conversation-link").click()
+    expect(page.locator(".bar h1")).to_have_text("desk")
+    expect(page.locator(".turn .answer")).to_have_text("I am the desk.")
+    assert phone.errors == []
+
+
+def test_pictures_go_along_and_what_is_none_is_refused_by_name(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna")
+    picture = page.evaluate(
+        """() => { const canvas = document.createElement("canvas"); canvas.width = canvas.height = 400;
+        const draw = canvas.getContext("2d"), points = draw.createImageData(400, 400);
+        for (let at = 0; at < points.data.length; at++) points.data[at] = at % 4 === 3 ? 255 : Math.random() * 256;
+        draw.putImageData(points, 0, 0);
+        return canvas.toDataURL("image/png").split(",")[1]; }"""
+    )
+    files = page.get_by_label("Files to attach")
+    page.evaluate(
+        """() => { const files = new DataTransfer();
+        files.items.add(new File([new Uint8Array(40e6)], "huge.jpg", {type: "image/jpeg"}));
+        files.items.add(new File([new Uint8Array(9)], "film.mov", {type: "video/quicktime"}));
+        files.items.add(new File([new Uint8Array(9)], "song.mp3", {type: "audio/mpeg"}));
+        files.items.add(new File(["no picture"], "photo.heic", {type: "image/heic"}));
+        const input = document.querySelector("input[type=file][aria-label='Files to attach']");
+        input.files = files.files; input.dispatchEvent(new Event("change")); }"""
+    )
+    expect(page.locator(".attachments-refused p")).to_contain_text(
+        [
+            "huge.jpg was not attached: it is 40 MB large, and 30 MB is the most",
+            "film.mov was not attached: it is a video",
+            "song.mp3 was not attached: it is sound",
+            "photo.heic was not attached: this browser cannot open it",
+        ]
+    )
+    phone.looks_right("phone-refused")
+    files.set_input_files(
+        {"name": "garden.png", "mimeType": "image/png", "buffer": base64.b64decode(picture)}
+    )
+    expect(page.locator(".attachments .thumbnail")).to_have_count(1)
+    fake_model.will(says("Many squares."))
+    phone.ask("what is it?")
+    expect(page.locator(".turn .answer")).to_have_text("Many squares.")
+    shown = [part for part in fake_model.asked[-1]["messages"][-1]["content"] if part["type"] == "image_url"]
+    assert len(shown) == 1 and len(shown[0]["image_url"]["url"]) > 100_000
+    expect(page.locator(".sent-picture img")).to_have_count(1)
+    assert phone.errors == []
+
+
+CUT = """const sockets = window.WebSocket;
+window.WebSocket = class extends sockets {
+    constructor(...given) {
+        super(...given);
+        const {set} = Object.getOwnPropertyDescriptor(sockets.prototype, "onmessage");
+        let heard = null;
+        Object.defineProperty(this, "onmessage", {set(take) { heard = take; }});
+        set.call(this, event => window.cut || heard?.(event));
+    }
+    send(text) { if (!window.cut) super.send(text); }
+};"""
+"""A line on which nothing arrives any more, and that nobody closes."""
+
+
+def test_cut_line_is_shown_within_five_seconds_and_found_again(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    phone = PhonePage(browser, thinking)
+    phone.page.add_init_script(
+        "delete window.RTCPeerConnection;"
+    )  # so that the line is one that can be cut here
+    phone.page.add_init_script("sessionStorage.setItem('talks-unprotected', 'yes')")
+    phone.page.add_init_script(CUT)
+    phone.page.clock.install()
+    page = phone.page
+    window = thinking.post("/devices/window", {"name": "Anna"}, control=True).json()
+    page.goto(window["links"][0])
+    page.get_by_role("button", name="Same number").click()
+    verdict = {"id": window["id"], "same": True, "kind": "guest"}
+    thinking.post("/devices/window/answer", verdict, control=True)
+    page.evaluate("window.states = []")
+    page.evaluate(
+        "new MutationObserver(() => { const now = document.querySelector('.bar .state')?.textContent;"
+        "now && states.at(-1) !== now && states.push(now); }).observe(document.body, {subtree: true, childList: true})"
+    )
+    page.get_by_role("button", name="Start talking").click()
+    state = page.locator(".bar .state")
+    expect(state).to_have_text("● connected, not private")
+    assert page.evaluate("states")[0] in ("○ connecting…", "● connected, not private"), "not Lost at first"
+    good = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--good').trim()")
+    shown = page.evaluate(
+        "good => { const one = document.createElement('i'); one.style.color = good; document.body.append(one);"
+        "return [getComputedStyle(one).color, getComputedStyle(document.querySelector('.bar .state')).color]; }",
+        good,
+    )
+    assert shown[0] == shown[1], "connected is never grey"
+    page.evaluate("window.cut = true")
+    page.clock.run_for(5000)
+    expect(state).to_have_text("○ not connected")
+    expect(page.locator(".lines .notice")).to_have_text("Lost desk. Trying again. What you write is kept.")
+    fake_model.will(says("I kept it."))
+    phone.ask("are you there?")
+    page.evaluate("window.cut = false")
+    page.clock.run_for(9000)
+    expect(state).to_have_text("● connected, not private")
+    page.clock.run_for(9000)
+    expect(page.locator(".turn .answer")).to_have_text("I kept it.")
+    assert phone.errors == []
+
+
+ROUND_TRIP_MS = 60
+
+
+def test_first_paint_is_small_and_soon(browser: Browser, desk: RunningDaemon) -> None:
+    """The figures are printed; only the bytes are asserted, for a time is one of this machine."""
+    context = browser.new_context(viewport={"width": 390, "height": 844})
+    page = context.new_page()
+    network = context.new_cdp_session(page)
+    network.send("Network.enable")
+    slow = {"offline": False, "latency": ROUND_TRIP_MS, "downloadThroughput": -1, "uploadThroughput": -1}
+    network.send("Network.emulateNetworkConditions", slow)
+    window = desk.post("/devices/window", {}, control=True).json()
+    page.goto(window["short_links"][0])
+    page.get_by_role("textbox", name="Code").wait_for()
+    painted, octets = page.evaluate(
+        """() => new Promise(done => new PerformanceObserver(list => {
+            const at = list.getEntriesByName("first-contentful-paint")[0]?.startTime;
+            const parts = [...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")];
+            const before = parts.filter(part => part.responseEnd <= at);
+            if (at) done([at, before.reduce((sum, part) => sum + part.transferSize, 0)]);
+        }).observe({type: "paint", buffered: true}))"""
+    )
+    page.wait_for_load_state("networkidle")
+    everything = page.evaluate(
+        """[...performance.getEntriesByType("navigation"), ...performance.getEntriesByType("resource")]
+            .reduce((sum, part) => sum + part.transferSize, 0)"""
+    )
+    print(f"first paint {painted:.0f} ms, {octets / 1000:.0f} kB; with the chat {everything / 1000:.0f} kB")
+    assert octets < 60_000
+    assert everything < 250_000
+    context.close()

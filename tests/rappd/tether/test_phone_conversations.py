@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 import pytest
+from fixtures.loopback_server import FakeModel
+from fixtures.loopback_server import says as assistant
 from fixtures.running_daemon import RunningDaemon
 
 from envelopes.envelope import new_id
@@ -27,7 +29,7 @@ from rappd.tether.phone_requests import (
 )
 from rappd.tether.session import Hang, PhoneSession
 from tests.rappd.tether.aiortc_client import AiortcClient
-from tests.rappd.tether.phone_client import PhoneClient
+from tests.rappd.tether.phone_client import PhoneClient, told_events
 
 MakePhone = Callable[..., Awaitable[PhoneClient]]
 
@@ -264,7 +266,7 @@ async def test_requests_of_a_phone_are_bounded() -> None:
 
 
 async def test_household_of_four_phones_has_each_its_own(desk: RunningDaemon, phone: MakePhone) -> None:
-    """Two of the owner's and two guests', that talk at once while their lines are cut."""
+    """Two of the owner's and two guests', that talk at once; each line is cut at every sentence, 40 times in all."""
     names = {"Anna": "mine", "Ben": "mine", "Carl": "guest", "Dora": "guest"}
     phones = [await phone(AiortcClient, name=name, kind=kind, session=False) for name, kind in names.items()]
     said: dict[str, list[str]] = {name: [] for name in names}
@@ -273,11 +275,10 @@ async def test_household_of_four_phones_has_each_its_own(desk: RunningDaemon, ph
         session = new_id()
         for number in range(10):
             body = {"user_input": f"{name} {number}", "turn_id": new_id(), "session_id": session}
-            if number % 5 == 2:  # cut while it waits for the answer, and asked again with the same id
-                await one.send({"type": "ask", "id": 1000 + number, "method": "POST", "path": "/chat/stream",
-                                "text": json.dumps(body)})  # fmt: skip
-                await one.leave()
-                await one.resume()
+            asked = {"type": "ask", "id": 1000 + number, "method": "POST", "path": "/chat/stream"}
+            await one.send({**asked, "text": json.dumps(body)})
+            await one.leave()  # while it waits for the answer; it asks again with the same id
+            await one.resume()
             status, events = await one.ask("POST", "/chat/stream", body)
             assert status == 200, events
             said[name].append(events[-1][1]["response"])
@@ -295,3 +296,32 @@ async def test_household_of_four_phones_has_each_its_own(desk: RunningDaemon, ph
             assert row["title"] in expected
             texts = [turn["user"] for turn in shown["turns"]]
             assert texts == [f"{name} {number}" for number in range(10)], "nothing lost, nothing twice"
+
+
+async def test_answer_is_followed_by_three_phones_and_the_page_alike(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, phone: MakePhone, desk: RunningDaemon
+) -> None:
+    desk.stop()
+    del desk.environment["LLM_FAKE"]
+    desk.environment |= {"OPENAI_BASE_URL": fake_model.url, "OPENAI_MODEL": "small"}
+    desk.start()
+    phones = [await phone(AiortcClient, name=name, kind="mine", session=False) for name in ("A", "B", "C")]
+    text = "".join(f"word {number} " for number in range(5000))
+    fake_model.pieces = [f"word {number} " for number in range(5000)]
+    fake_model.will(assistant(text))
+    body = {"user_input": "tell me much", "turn_id": new_id(), "session_id": new_id()}
+
+    def page() -> list[tuple[int, dict[str, Any]]]:
+        told = desk.request("POST", "/chat/stream", body)
+        return told_events(told.body.decode())
+
+    found = await asyncio.gather(
+        *(one.ask("POST", "/chat/stream", body) for one in phones), asyncio.to_thread(page)
+    )
+    streams = [events for _, events in found[:3]] + [found[3]]
+    for events in streams:
+        assert "".join(event["text"] for _, event in events if event["type"] == "delta") == text
+        numbers = [number for number, _ in events]
+        assert numbers == sorted(set(numbers)), "nothing lost, nothing twice"
+    assert all(events == streams[0] for events in streams[1:])
+    assert len(fake_model.asked) == 1, "it was asked once"
