@@ -86,7 +86,11 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'
             )
-        if remote and not (caller.listener == PROGRAM or caller.device) and PICTURES in context.envelope.extensions:
+        if (
+            remote
+            and not (caller.listener == PROGRAM or caller.device)
+            and PICTURES in context.envelope.extensions
+        ):
             raise UsageProblemError(
                 "Pictures of other machines are not taken.", do="Show them in this machine's own page."
             )
