@@ -276,6 +276,11 @@ class DeviceRegistry:
 
     def let_approve(self, device: Device, approve: bool) -> None:
         """Lets it answer what waits, which it sees then, or no longer. Raises ``RefusedError``, ``StoreError``."""
+        if approve and not device.is_mine:
+            raise RefusedError(
+                f"{device.name} is a guest's: only your own phone answers for you.",
+                do=f"rappd devices scopes {device.name} --mine",
+            )
         if approve and not device.tls:
             raise RefusedError(
                 f"{device.name} was not paired over https: its page could have been changed on the way.",

@@ -89,6 +89,8 @@ def test_phone_runs_pauses_and_interrupts_a_workflow(phone: Phone) -> None:
     (phone.daemon.data / "go").unlink()
     with phone.more():
         start(page)
+    page.get_by_text("step 1 of 2 · Keeper").wait_for()
+    with phone.more():
         page.get_by_role("button", name="Stop Lantern").click()
         page.get_by_text("Lantern was aborted.").wait_for()
         phone.daemon.ask("POST", "/devices/Anna", {"workflows": False})

@@ -96,13 +96,15 @@ class DeviceOperations:
             user = ""  # the owner's
         if whose is not None and approve is None:
             approve = whose == "mine" and found.tls
-        if approve is not None:
-            self._tether.let_approve(found, approve)
         if name:
             self._tether.devices.rename(found, name)
         had = rights_of(whose) if whose else {right: getattr(found, right) for right in rights}
         kept = {right: had[right] if one is None else one for right, one in rights.items()}
+        if approve is False:  # a guest's phone has it at no moment
+            self._tether.let_approve(found, approve)
         self._tether.allow(found, scope or found.scope, **kept, user=user, kind=whose, invited=session)
+        if approve:
+            self._tether.let_approve(found, approve)
         return self._tether.shown(found)
 
     @operation("devices.send_egg", "POST", "/devices/{device}/eggs", right=OWNER)

@@ -4,6 +4,7 @@ import { element } from "./element.js";
 import { announce } from "./live-region.js";
 import { microphone, readAloud } from "./voice.js";
 import { markdown } from "./web/components/chat/markdown.js";
+import { cueView } from "./web/components/workflows/workflow-run.js";
 import { current, workflows } from "./workflows.js";
 
 /** Builds the session's view; `update()` draws what changed. Its `parts` have their place in the sheet behind ☰. */
@@ -110,7 +111,13 @@ function heard(event, session) {
 const wordsOf = (event) => (event.error ? [event.text, event.do].filter(Boolean).join(" ") : event.text);
 
 function addEvent(list, rows, offered, event, session) {
-  if (event.kind === "operator_input") {
+  if (event.on_behalf_of) {
+    const mark = element("span", { className: "mark" });
+    rows.set(event.event_id, { mark, event });
+    list.append(element("li", { className: "step-asked" }, cueView(event)));
+  } else if (event.kind === "demo_step") {
+    return; // the question that follows tells as much
+  } else if (event.kind === "operator_input") {
     const mine = event.by === session.device.name && !event.imported;
     const mark = element("span", { className: "mark" }, mine ? "delivered" : "");
     for (const button of offered.get(event.text) ?? []) button.remove();

@@ -26,6 +26,7 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
   let inRoom = false;
 
   const close = () => dialog?.close();
+  room.parts.workflows.addEventListener("started", () => (close(), go({ toRoom: true })));
 
   function open(now) {
     inRoom = now.inRoom;

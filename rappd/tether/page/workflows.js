@@ -7,7 +7,7 @@ export function workflows(session) {
   const pill = element("p", { className: "step", role: "status", hidden: true });
   const rows = element("ul", {});
   const list = element("details", { className: "workflows", hidden: true }, element("summary", {}, "Workflows"), rows);
-  const begin = starting(session);
+  const begin = starting(session, () => list.dispatchEvent(new Event("started")));
   let drawn = "";
   const update = () => {
     const run = current(session);
@@ -44,7 +44,7 @@ function row(one, run, session, begin) {
 }
 
 /** Asks for what a workflow needs, in a dialog: its texts, and who plays. Returns what opens it. */
-function starting(session) {
+function starting(session, started) {
   const heading = element("h2", { id: "starting", tabIndex: -1 });
   const fields = element("div", { className: "fields" });
   const close = () => dialog.close();
@@ -64,6 +64,7 @@ function starting(session) {
     }
     session.runWorkflow("start", asked.name, given);
     close();
+    started();
   };
   return (one) => {
     asked = one;

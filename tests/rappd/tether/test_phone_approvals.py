@@ -46,8 +46,8 @@ def desk_with(make_daemon: MakeDaemon, *, tls: bool) -> RunningDaemon:
 
 async def approver(desk: RunningDaemon, name: str, over: type[PhoneClient] = AiortcClient) -> PhoneClient:
     phone = await over(desk).pair(name=name)
-    allowed = await asyncio.to_thread(desk.post, f"/devices/{name}", {"approve": True}, control=True)
-    assert allowed.status == 200, allowed.body
+    allowed = await asyncio.to_thread(desk.post, f"/devices/{name}", {"kind": "mine"}, control=True)
+    assert allowed.json()["approve"] is True, allowed.body
     await phone.sees(lambda: phone.waiting.get("rows"))
     return phone
 
@@ -150,6 +150,7 @@ async def test_phone_that_joined_over_plain_http_only_sees_what_waits(make_daemo
     desk = desk_with(make_daemon, tls=False)
     anna = await AiortcClient(desk).pair(name="Anna")
     try:
+        assert desk.post("/devices/Anna", {"kind": "mine"}, control=True).json()["approve"] is False
         refused = desk.post("/devices/Anna", {"approve": True}, control=True)
         assert refused.status == 403 and "tether.tls" in refused.json()["do"]
         desk.post("/devices/Anna", {"notices": True}, control=True)
@@ -191,11 +192,26 @@ async def test_relay_that_changes_the_script_cannot_approve(make_daemon: MakeDae
         await anna.leave()
 
 
+async def test_guests_phone_answers_nothing(make_daemon: MakeDaemon) -> None:
+    desk = desk_with(make_daemon, tls=True)
+    anna = await approver(desk, "Anna")
+    try:
+        sha256 = anna.waiting["rows"][0]["sha256"]
+        assert desk.post("/devices/Anna", {"kind": "guest"}, control=True).json()["approve"] is False
+        refused = desk.post("/devices/Anna", {"approve": True}, control=True)
+        assert refused.status == 403 and "--mine" in refused.json()["do"]
+        await anna._send({"type": "answer", "key": KEY, "sha256": sha256, "yes": True})
+        await anna.sees(lambda: anna.refused.get("", "").startswith("Only on the computer."))
+        assert held(desk) == ["agents/oven_agent.py"]
+    finally:
+        await anna.leave()
+
+
 async def test_secret_alone_approves_nothing(make_daemon: MakeDaemon) -> None:
     desk = desk_with(make_daemon, tls=True)
     anna = await PhoneClient(desk).pair(name="Anna")
     try:
-        desk.post("/devices/Anna", {"approve": True}, control=True)
+        assert desk.post("/devices/Anna", {"kind": "mine"}, control=True).json()["approve"] is True
         await anna._send({"type": "answer", "key": KEY, "sha256": "0" * 64, "yes": True})
         await anna.sees(lambda: "not over a WebSocket" in anna.refused.get("", ""))
         assert held(desk) == ["agents/oven_agent.py"]
@@ -218,12 +234,12 @@ def test_phone_page_shows_the_whole_of_it_with_its_hash(
     page.get_by_role("button", name="Same number").click()
     desk.post("/devices/window/answer", {"id": window["id"], "same": True}, control=True)
     page.get_by_role("button", name="Start talking").wait_for()
-    assert desk.post("/devices/Anna", {"approve": True}, control=True).status == 200
+    assert desk.post("/devices/Anna", {"kind": "mine"}, control=True).json()["approve"] is True
     page.get_by_role("button", name="Start talking").click()
     page.get_by_label("Conversations and more, 2 waiting").click()
     page.get_by_text("Waiting for you: 2").click()
     page.get_by_role("button", name="Read and answer: agents/oven_agent.py").click()
-    asked = page.locator("dialog.matter:not(.starting)")
+    asked = page.locator("dialog.waiting")
     place = desk.home / "brainstem/agents/oven_agent.py"
     digest = hashlib.sha256(place.read_bytes()).hexdigest()
     expect(asked).to_contain_text("class Oven")

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.rappd.sessions.workflows.conftest import THREE, Desk
 from tests.rappd.sessions.workflows.held_model import HeldModel
+from tests.rappd.tether.phone_browser import PhonePage
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(300), needs_chromium]
 
@@ -112,29 +113,24 @@ def test_start_asks_what_it_is_about_and_who_plays_then_shows_its_session(
     assert "You are Rose, a twin" in str(model.asked[-1]["messages"])
 
 
-@pytest.mark.parametrize("size", SIZES, ids=["phone", "wide"])
-def test_phone_is_asked_the_same(
-    browser: Browser, desk: Desk, model: HeldModel, size: tuple[int, int]
-) -> None:
+def test_phone_is_asked_the_same(browser: Browser, desk: Desk, model: HeldModel) -> None:
     desk.write(ABOUT)
     desk.ask("POST", "/twins", {"name": "Rose", "text": "You are Rose, a gardener."})
-    page = browser.new_page(viewport={"width": size[0], "height": size[1]})
-    page.set_default_timeout(60_000)
-    window = desk.ask("POST", "/devices/window", {"name": "Anna"})
-    page.goto(window["links"][0])
-    page.get_by_role("button", name="Same number").click()
-    desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
-    page.get_by_role("button", name="Start talking").wait_for()
-    desk.ask("POST", "/devices/Anna", {"workflows": True})
-    page.get_by_role("button", name="Start talking").click()
+    phone = PhonePage(browser, desk)
+    phone.pair("Anna", "mine")
+    page = phone.opens()
     page.get_by_text("Workflows").click()
     page.get_by_role("button", name="Start About").click()
-    asked = page.get_by_role("dialog")
+    asked = page.locator("dialog.starting")
     asked.get_by_label("Bob").select_option("Rose")
-    clean(page, "phone-workflow-start")
+    phone.looks_right("phone-workflow-start")
     asked.get_by_label("story").fill("a lantern")
     asked.get_by_role("button", name="Start").click()
     expect(page.get_by_text("About is done.")).to_be_visible()
+    cue = page.locator("details.cue", has_text="Coordinator asks Bob · step 2 of 2")
+    expect(cue).to_be_visible()
+    phone.looks_right("phone-workflow-done")
     assert "one a lantern" in model.texts[0]
     assert "You are Rose, a twin" in str(model.asked[-1]["messages"])
-    page.close()
+    assert phone.errors == []
+    phone.context.close()
