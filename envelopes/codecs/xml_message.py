@@ -21,6 +21,7 @@ from envelopes.codecs.strict_json import deeper_than, repeated_key, says_a_key_t
 from envelopes.codecs.xml_repair import IMPOSSIBLE, check_harmless, repair
 from envelopes.envelope import HELP, PREFIX, SIG, THREAD, Envelope, check_extensions, is_uuid, new_id
 from envelopes.errors import BadSignatureError, EnvelopeError, MalformedError
+from envelopes.payloads.form import typed_of
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
@@ -49,29 +50,11 @@ _UNPREFIXED = re.compile(r"<[^\s:<>/=]+[ >]")
 _ADVICE = "Send <message><meta><from/><to/><thread/></meta>, and one payload."
 
 
-class Typed(NamedTuple):
-    """A typed payload: namespace and local name of its element, and the element in exclusive canonical XML."""
-
-    ns: str
-    root: str
-    body: str
-
-
 class XmlMessage(NamedTuple):
     """A message as it came. ``thread`` is the text of ``<thread>``; where the UUID came, too, the record has that."""
 
     envelope: Envelope
     thread: str
-
-
-def typed_of(data: dict[str, Any]) -> Typed | None:
-    """The typed payload in a record's data: ``{ns, root, body}`` and nothing else."""
-    if len(data) != 3:
-        return None
-    ns, root, body = data.get("ns"), data.get("root"), data.get("body")
-    if not (isinstance(ns, str) and isinstance(root, str) and isinstance(body, str)):
-        return None
-    return Typed(ns, root, body)
 
 
 def decode(raw: bytes, *, recipient: str, max_bytes: int = MAX_BYTES) -> XmlMessage:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -27,6 +27,7 @@ NAMESPACES = "https://xml-pipeline.org/ns"
 
 LISTENER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,7}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_VERSION = re.compile(r"/v[1-9][0-9]*\Z")
 _CATEGORY = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _NOT_PRINTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 
@@ -88,10 +89,33 @@ class PayloadForm(msgspec.Struct, frozen=True, omit_defaults=True):
         """The XML namespace of that version of it."""
         return f"{NAMESPACES}/{self.category}/{self.name}/v{version}"
 
+    def serves(self, namespace: str, root: str) -> bool:
+        """True for a payload of that root, in the namespace of one of its versions, or in none."""
+        own = root == self.root
+        return own and (not namespace or _VERSION.sub("", namespace) == _VERSION.sub("", self.namespace(1)))
+
     def digest(self) -> str:
         """The same for two forms that take the same values, whatever their texts say."""
         bare = [self.root, [_bare(field) for field in self.fields]]
         return hashlib.sha256(msgspec.json.encode(bare)).hexdigest()
+
+
+class Typed(NamedTuple):
+    """A typed payload: namespace and local name of its element, and the element in exclusive canonical XML."""
+
+    ns: str
+    root: str
+    body: str
+
+
+def typed_of(data: dict[str, Any]) -> Typed | None:
+    """The typed payload in a record's data: ``{ns, root, body}`` and nothing else."""
+    if len(data) != 3:
+        return None
+    ns, root, body = data.get("ns"), data.get("root"), data.get("body")
+    if not (isinstance(ns, str) and isinstance(root, str) and isinstance(body, str)):
+        return None
+    return Typed(ns, root, body)
 
 
 def check_form(form: PayloadForm) -> None:

@@ -73,6 +73,27 @@ def xml_text(form: PayloadForm, value: dict[str, Any], version: int) -> str:
     return "".join([first, *parts[1:]])
 
 
+def plain_xml(root: str, value: object, namespace: str) -> str:
+    """A value without a form as canonical XML: fields become elements, a list one element for each of its values."""
+    parts = list(_plainly(root, value))
+    opened = f"<{root} xmlns={_attribute(namespace)}>" if namespace else f"<{root}>"
+    return "".join([opened, *parts[1:]])
+
+
+def _plainly(name: str, value: object) -> Iterator[str]:
+    if isinstance(value, list):
+        for one in value:
+            yield from _plainly(name, {ITEM: one} if isinstance(one, list) else one)
+        return
+    yield f"<{name}>"
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from _plainly(key, one)
+    elif value is not None:
+        yield _escaped(scalar_text(value))
+    yield f"</{name}>"
+
+
 def _indented(lines: Iterator[str]) -> Iterator[str]:
     return (f"  {line}" for line in lines)
 
@@ -250,7 +271,7 @@ def _written(name: str, kind: Type, value: Any) -> Iterator[str]:
 
 
 def _escaped(text: str) -> str:
-    return html.escape(text, quote=False).replace("\r", "&#13;")
+    return html.escape(text, quote=False).replace("\r", "&#xD;")  # as canonical XML has it
 
 
 def _attribute(text: str) -> str:

@@ -5,24 +5,19 @@ lxml is loaded with this module, which only those import who have XML to read.
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from lxml import etree
 
+from envelopes.codecs.xml_message import canonical, element_of
+from envelopes.codecs.xml_repair import repair
+from envelopes.errors import EnvelopeError
 from envelopes.payloads.form import Field, MistypedPayloadError, PayloadForm, Type, check
 from envelopes.payloads.schemas import ITEM, entry_fields
 
 MOST_BYTES = 1 << 20
-MOST_LEVELS = 64
-_DECLARATION = re.compile(r"<[!?](?!--|\[CDATA\[)")
-_STRAY = re.compile(r"&(?!(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});)")
-_NO_TAG = re.compile(r"<(?![A-Za-z_/!])")
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_TAG = re.compile(r"<[^<>]*>")
-_ENTITY = re.compile(r"&(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9a-fA-F]{1,6});")
 
 
 class Part(NamedTuple):
@@ -34,41 +29,26 @@ class Part(NamedTuple):
     element: Any = None
 
 
-def parser(*, recover: bool = False) -> etree.XMLParser:
-    """A parser that expands, fetches and validates nothing."""
-    return etree.XMLParser(
-        recover=recover,
-        resolve_entities=False,
-        no_network=True,
-        load_dtd=False,
-        dtd_validation=False,
-        huge_tree=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
-
-
 def parts_of(text: str) -> list[Part]:
     """The top-level elements of a text, repaired where it is not quite XML, and the text around them, in order.
 
-    A text is one loose part where it holds no element, a DTD or an instruction, or where the repair would lose a
-    character of text: lxml's recovery drops such silently.
+    A text is one loose part where it holds no element, a DTD or an instruction, or is beyond the limits of a message.
+    No character of text is lost.
     """
     whole = [Part(text)] if text.strip() else []
-    if "<" not in text or len(text) > MOST_BYTES or _DECLARATION.search(text) or _NOT_XML.search(text):
+    if "<" not in text or len(text) > MOST_BYTES:
         return whole
-    ready = _NO_TAG.sub("&lt;", _STRAY.sub("&amp;", text)).replace("]]>", "]]&gt;")
-    root = etree.fromstring(f"<dummy>{ready}</dummy>".encode(), parser(recover=True))
-    if root is None or root.tag != "dummy" or not len(root) or _depth(root) > MOST_LEVELS:
+    try:
+        root = element_of(repair(f"<dummy>{text}</dummy>").text)
+    except EnvelopeError:
         return whole
-    if "".join(map(str, root.itertext())) != _bare_text(ready):
+    if not len(root):
         return whole
     found = [Part(root.text)] if root.text and root.text.strip() else []
     for child in root:
-        tail, child.tail = child.tail, None
+        tail = child.tail
         name = etree.QName(child)
-        shown = etree.tostring(child, encoding="unicode")
-        found.append(Part(shown, name.namespace or "", name.localname, child))
+        found.append(Part(canonical(child), name.namespace or "", name.localname, child))
         if tail and tail.strip():
             found.append(Part(tail))
     return found
@@ -77,22 +57,6 @@ def parts_of(text: str) -> list[Part]:
 def value_of(form: PayloadForm, element: Any) -> dict[str, Any]:
     """The checked value of an element. Raises ``MistypedPayloadError``. Namespaces are not looked at."""
     return check(form, _object(form.fields, element, form.root))
-
-
-def _bare_text(ready: str) -> str:
-    """The text of a document without its tags, line ends as XML has them."""
-    bare = _TAG.sub("", ready.replace("\r\n", "\n").replace("\r", "\n"))
-    return _ENTITY.sub(lambda found: html.unescape(found[0]), bare)
-
-
-def _depth(root: Any) -> int:
-    deepest, todo = 0, [(root, 1)]
-    while todo:
-        element, level = todo.pop()
-        deepest = max(deepest, level)
-        if level <= MOST_LEVELS + 1:
-            todo += [(child, level + 1) for child in element]
-    return deepest
 
 
 def _object(fields: Sequence[Field], element: Any, where: str) -> dict[str, Any]:

@@ -113,6 +113,18 @@ class Endpoints:
         exact, folded = self._by_name.get(workspace, _NO_NAMES)
         return exact.get(name) or folded.get(name.casefold())
 
+    def listener(self, workspace: str, namespace: str, root: str, caller: Caller) -> Endpoint[Call] | None:
+        """The one listener of a tenant that serves such a payload and that a caller may use."""
+        found = [
+            one
+            for one in self.agents(workspace, caller)
+            if one.agent is not None
+            and one.agent.listener is not None
+            and one.kind == "agent"
+            and one.agent.listener.serves(namespace, root)
+        ]
+        return found[0] if len(found) == 1 else None
+
     def elsewhere(self, caller: Caller) -> Iterator[Endpoint[Call]]:
         """Agents of other machines that a caller may have called from here."""
         for exposure, source in self._sources:

@@ -26,6 +26,7 @@ from envelopes.envelope import (
     agent_id,
 )
 from envelopes.errors import ReportableError
+from envelopes.payloads.form import MistypedPayloadError, Typed, typed_of
 from neighborhoods.transport.replies import StreamedReply
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Endpoints
@@ -404,13 +405,18 @@ class Addressing:
         if name not in (HOST, ""):
             found = self._endpoints.named(HOST, name)
             offered = found.id if found is not None and found.exposure.kind == "peer" else ""
-            if envelope.recipient == offered and "agent" not in data:
+            typed = typed_of(data) if "root" in data else None
+            if envelope.recipient == offered and typed is not None:
+                data = self._to_listener(name, typed, data, caller)
+            elif envelope.recipient == offered and "agent" not in data:
                 data = {"agent": name, "args": data.get("args", data)}
             else:
                 key = await self._key_of(name, caller)
         elif isinstance(twin := data.get("twin"), str) and twin.strip():
             del data["twin"]
             key = await self._key_of(twin.strip(), caller)
+        if "root" in data and "agent" not in data and (typed := typed_of(data)) is not None:
+            data = self._typed(typed, data, key or HOST, caller)
         agent = data.get("agent")
         wanted = f"{HELP}.{key or HOST}" + (f".{agent}" if isinstance(agent, str) else "")
         if is_structural(agent if isinstance(agent, str) else name):
@@ -423,6 +429,26 @@ class Addressing:
         if CAP in extensions:
             extensions = {name: value for name, value in extensions.items() if name != CAP}
         return Envelope(envelope.id.lower(), envelope.sender, tenant.id, HELP, data, extensions), tenant
+
+    def _typed(self, typed: Typed, data: dict[str, Any], workspace: str, caller: Caller) -> dict[str, Any]:
+        """A payload with the listener that serves it. An unknown one, and one that the caller may not use, are the same."""
+        found = self._endpoints.listener(workspace, typed.ns, typed.root, caller)
+        if found is None:
+            log.warning("security: nothing for %s serves %s", caller.principal, ascii(typed.root[:60]))
+            raise not_allowed()
+        return {"agent": found.name, **data}
+
+    def _to_listener(self, name: str, typed: Typed, data: dict[str, Any], caller: Caller) -> dict[str, Any]:
+        """The same for one that ``to`` names. Its capability is asked before its payload is looked at."""
+        found = self._endpoints.named(HOST, name)
+        if found is None or not caller.may(f"{HELP}.{HOST}.{name}"):
+            raise not_allowed()
+        form = found.agent.listener if found.agent is not None else None
+        if form is None or not form.serves(typed.ns, typed.root):
+            raise MistypedPayloadError(
+                f"{name} does not take {typed.root[:60]!r}.", do="Leave <to> out, or send what it takes."
+            )
+        return {"agent": found.name, **data}
 
     async def _key_of(self, name: str, caller: Caller) -> str:
         """The key of the twin of that name; it sleeps on. Raises ``RefusedError``, ``NotFoundError``."""

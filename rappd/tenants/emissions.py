@@ -165,20 +165,8 @@ class Emissions:
             return None
 
     def _listener(self, context: RequestContext, root: str, namespace: str) -> Agent | None:
-        """The one listener of this tenant with that root that the first caller may use."""
-        found = [
-            one.agent
-            for one in self._endpoints.agents(self._workspace, context.caller)
-            if one.kind == "agent"
-            and one.agent is not None
-            and one.agent.listener is not None
-            and one.agent.listener.root == root
-            and (
-                not namespace
-                or namespace.rpartition("/v")[0] == one.agent.listener.namespace(0).rpartition("/v")[0]
-            )
-        ]
-        return found[0] if len(found) == 1 else None
+        found = self._endpoints.listener(self._workspace, namespace, root, context.caller)
+        return found.agent if found is not None else None
 
 
 def _value(form: PayloadForm | None, payload: EmittedPayload) -> dict[str, Any] | None:

@@ -10,21 +10,25 @@ from functools import partial
 from itertools import count
 from typing import Any
 
+import orjson
 from msgspec import to_builtins
 from msgspec.structs import replace as replace_struct
 
 from agents.brainstem.turn import Answer, Ask, round_of
 from agents.contract.agent import Agent
 from agents.contract.agent_contract import distinct
+from agents.providers.lazy_imports import load
 from agents.providers.provider import Completion
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
+from envelopes.codecs.xml_repair import IMPOSSIBLE
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, ROUND, SLUSH, Envelope, agent_id, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Piece, Round
-from envelopes.payloads.form import check
+from envelopes.payloads.form import check, typed_of
+from envelopes.payloads.schemas import plain_xml
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.paused_turns import rounds_of
@@ -132,6 +136,11 @@ class TenantRequestHandler:
     async def _one_agent(self, context: RequestContext) -> dict[str, Any]:
         data = context.envelope.data
         name, arguments = data["agent"], data.get("args", {})
+        typed = (
+            typed_of({key: data[key] for key in ("ns", "root", "body") if key in data})
+            if "root" in data
+            else None
+        )
         if not isinstance(name, str) or not isinstance(arguments, dict) or too_deep(arguments):
             raise UsageProblemError(
                 "agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.'
@@ -142,6 +151,9 @@ class TenantRequestHandler:
             if found is not None and found.exposure == OWNER:
                 log.warning("security: %s asked for %s", context.envelope.sender, found.name)
             raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
+        if typed is not None and agent.listener is not None:
+            xml = await load("envelopes.payloads.xml")
+            arguments = xml.value_of(agent.listener, xml.element_of(typed.body))
         slush = context.envelope.extensions.get(SLUSH)
         emit, name = context.emit, agent.tool_name
         on_piece = (lambda text: emit(Piece(context.envelope.id, name, text))) if emit else None
@@ -151,12 +163,22 @@ class TenantRequestHandler:
             raise AgentInterruptedError(ran.result, do="Ask again if it does no harm to do it twice.")
         if not ran.ok:
             raise AgentFailedError(ran.result)
+        if typed is not None and (answer := self._typed_answer(agent, ran)) is not None:
+            return answer
         done: dict[str, Any] = {"result": ran.result}
         if context.usage is not None:
             done |= context.usage.stated()
         if ran.slush and context.caller.may("SLUSH"):
             done["data_slush"] = ran.slush
         return done
+
+    def _typed_answer(self, agent: Agent, ran: AgentResult) -> dict[str, Any] | None:
+        """The one payload of an answer as XML, in the namespace of its listener; None for another answer."""
+        if len(ran.payloads) != 1 or not (payload := ran.payloads[0]).root or agent.listener is None:
+            return None
+        ns = agent.listener.namespace(self._tenant.schemas.version(agent.listener))
+        body = plain_xml(payload.root, orjson.loads(bytes(payload.data)), ns)
+        return {"ns": ns, "root": payload.root, "body": body} if IMPOSSIBLE.search(body) is None else None
 
     def _tools(self, caller: Caller) -> Callable[[], list[Endpoint[Call]]]:
         """Gives what a turn may call, at each moment; of other machines, what is here when the turn begins."""

@@ -184,6 +184,7 @@ class Tenant:
             test=self.test_file,
             perform=self.perform,
             models=services.models,
+            schemas=self.schemas,
             is_of_buddies=self.is_of_buddies,
             heard=heard,
         )

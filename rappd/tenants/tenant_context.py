@@ -12,6 +12,7 @@ from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner
 from rappd.dispatch.turns import RequestContext
 from rappd.notices.notices import Notices
+from rappd.organism.schemas import ListenerSchemas
 from rappd.tenants.model_choices import ModelChoices
 from twins.trust.trust import Trust
 from twins.workspace.agent_files import AgentFiles
@@ -66,4 +67,5 @@ class TenantContext:
     heard: Callable[[str], None] | None
     perform: Perform
     models: ModelChoices
+    schemas: ListenerSchemas
     is_of_buddies: Callable[[Agent], bool]

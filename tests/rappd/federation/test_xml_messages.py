@@ -112,6 +112,63 @@ def test_repaired_message_is_answered_and_the_record_says_so(node: Node, desk: P
     assert asked["_x_huh"]["repairs"] == ["<message> was closed"]
 
 
+# Listeners.
+
+CALCULATOR = "https://xml-pipeline.org/ns/calculator/calculator/v1"
+
+
+@pytest.fixture(scope="module")
+def counter(node: Node) -> PlainMachine:
+    return node.peer("counter", "friend", ["HELP.brainstem.calculator"])
+
+
+def payload(
+    machine: PlainMachine, ns: str = CALCULATOR, *, a: str = "0.1", to: str = "", root: str = "calculate"
+) -> dict[str, Any]:
+    """The reply to a typed payload: status, verb, data or the payload's namespace, root and texts."""
+    body = f'<{root} xmlns="{ns}"><a>{a}</a><operation>add</operation><b>0.2</b></{root}>'
+    recipient = f"<to>{to}</to>" if to else ""
+    whole = f'<message xmlns="{ENVELOPE_NS}"><meta><from>{machine.id}</from>{recipient}<thread/></meta>{body}</message>'
+    reply = machine.request("POST", "/envelopes", whole.encode(), headers={"Content-Type": XML})
+    found = etree.fromstring(reply.body)[1]
+    name = etree.QName(found)
+    data = json.loads(found.text or "null") if name.namespace == RAPPD_NS else None
+    texts = {etree.QName(one).localname: one.text for one in found}
+    return {
+        "status": reply.status,
+        "ns": name.namespace,
+        "root": name.localname,
+        "data": data,
+        "texts": texts,
+    }
+
+
+def test_listener_is_asked_and_answers_in_xml(node: Node, counter: PlainMachine) -> None:
+    found = payload(counter)
+    assert (found["status"], found["ns"], found["root"]) == (200, CALCULATOR, "result")
+    assert found["texts"] == {"value": "0.3"}
+    assert payload(counter, "")["texts"] == {"value": "0.3"}, "without a namespace the root counts"
+    named = payload(counter, to=f"calculator_{node.fingerprint[:16]}")
+    assert named["texts"] == {"value": "0.3"}
+
+
+def test_payload_that_fails_its_schema_is_refused_with_its_field(node: Node, counter: PlainMachine) -> None:
+    found = payload(counter, a="much")
+    assert (found["status"], found["data"]["reason"]) == (400, "mistyped")
+    assert "calculate.a is mistyped: expected a decimal number" in found["data"]["msg"]
+    named = payload(counter, root="other", to=f"calculator_{node.fingerprint[:16]}")
+    assert (named["status"], named["data"]["reason"]) == (400, "mistyped")
+
+
+def test_unknown_listener_and_one_that_is_not_allowed_get_the_same_words(
+    counter: PlainMachine, desk: PlainMachine
+) -> None:
+    unknown, refused = payload(counter, root="nothing"), payload(desk)
+    mistyped = payload(desk, a="much")
+    assert unknown["status"] == refused["status"] == 403
+    assert unknown["data"] == refused["data"] == mistyped["data"], "capability is asked before the schema"
+
+
 def test_token_without_an_authenticator_sends_json(node: Node, desk: PlainMachine) -> None:
     token = node.owner("POST", "/tokens", {"name": "plain", "caps": ["HELP.brainstem"]})[1]["token"]["text"]
     reply = desk.request(
