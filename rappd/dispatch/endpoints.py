@@ -15,6 +15,8 @@ from typing import Any, Generic, Literal, TypeVar
 from agents.contract.agent import Agent
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
+from envelopes.payloads.form import PayloadForm
+from envelopes.payloads.from_schema import form_of_agent
 from rappd.dispatch.rights import Caller, Right
 from rappd.dispatch.turns import Handler, RequestContext
 
@@ -57,6 +59,13 @@ class Endpoint(Generic[H]):
     def row(self) -> dict[str, Any]:
         """Name, description and parameters, as capabilities list them."""
         return {"name": self.name, "description": self.description, "parameters": self.input}
+
+    @cached_property
+    def payload(self) -> PayloadForm | None:
+        """The form of what a listener, or an agent, takes as XML."""
+        if self.agent is not None and self.agent.listener is not None:
+            return self.agent.listener
+        return form_of_agent(self.name, self.description, self.input)
 
     @property
     def operators(self) -> bool:
@@ -114,14 +123,18 @@ class Endpoints:
         return exact.get(name) or folded.get(name.casefold())
 
     def listener(self, workspace: str, namespace: str, root: str, caller: Caller) -> Endpoint[Call] | None:
-        """The one listener of a tenant that serves such a payload and that a caller may use."""
+        """The one listener of a tenant that serves such a payload and that a caller may use.
+
+        An agent serves one in the namespace that is made of its name.
+        """
         found = [
             one
             for one in self.agents(workspace, caller)
             if one.agent is not None
-            and one.agent.listener is not None
             and one.kind == "agent"
-            and one.agent.listener.serves(namespace, root)
+            and (namespace or one.agent.listener is not None)
+            and (form := one.payload) is not None
+            and form.serves(namespace, root)
         ]
         return found[0] if len(found) == 1 else None
 

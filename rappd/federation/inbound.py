@@ -443,7 +443,7 @@ class Addressing:
         found = self._endpoints.named(HOST, name)
         if found is None or not caller.may(f"{HELP}.{HOST}.{name}"):
             raise not_allowed()
-        form = found.agent.listener if found.agent is not None else None
+        form = found.payload
         if form is None or not form.serves(typed.ns, typed.root):
             raise MistypedPayloadError(
                 f"{name} does not take {typed.root[:60]!r}.", do="Leave <to> out, or send what it takes."

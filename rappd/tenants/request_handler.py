@@ -28,6 +28,7 @@ from envelopes.envelope import DONE, ERROR, HELP, PICTURES, ROUND, SLUSH, Envelo
 from envelopes.errors import ReportableError
 from envelopes.events import Piece, Round
 from envelopes.payloads.form import check, typed_of
+from envelopes.payloads.from_schema import ARGUMENTS, is_json, object_of
 from envelopes.payloads.schemas import plain_xml
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
@@ -151,9 +152,11 @@ class TenantRequestHandler:
             if found is not None and found.exposure == OWNER:
                 log.warning("security: %s asked for %s", context.envelope.sender, found.name)
             raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
-        if typed is not None and agent.listener is not None:
+        if typed is not None and found is not None and found.payload is not None:
             xml = await load("envelopes.payloads.xml")
-            arguments = xml.value_of(agent.listener, xml.element_of(typed.body))
+            arguments = xml.value_of(found.payload, xml.element_of(typed.body))
+            if is_json(found.payload):
+                arguments = object_of(arguments[ARGUMENTS])
         slush = context.envelope.extensions.get(SLUSH)
         emit, name = context.emit, agent.tool_name
         on_piece = (lambda text: emit(Piece(context.envelope.id, name, text))) if emit else None

@@ -20,6 +20,7 @@ from agents.contract.loaded_file import LoadedFile
 from agents.contract.loading import load_agent_file
 from agents.runtime.answers import read_description
 from envelopes.payloads.form import MistypedPayloadError, PayloadForm, check
+from envelopes.payloads.from_schema import ARGUMENTS, form_of_agent, is_json
 from envelopes.payloads.schemas import example, json_schema, tool_text, xml_text, xsd
 from envelopes.payloads.xml import parts_of, value_of
 
@@ -291,3 +292,31 @@ def test_forms_that_a_worker_may_claim_are_bounded(change: dict[str, Any]) -> No
     assert read(form)["agents"][0]["listener"].name == "x"
     with pytest.raises(ValueError):
         read({**form, **change, **({"name": "x"} if "name" not in change else {})})
+
+
+@pytest.mark.parametrize(
+    ("schema", "fields"),
+    [
+        (
+            {"city": {"type": "string"}, "days": {"type": "array", "items": {"type": "integer"}}},
+            ["city", "days"],
+        ),
+        ({"at": {"type": "object", "properties": {"x": {"type": "number"}}}}, ["at"]),
+        ({"city": {"type": "string", "pattern": "[A-Z]+"}}, [ARGUMENTS]),
+        ({"any": {}}, [ARGUMENTS]),
+        ({"a b": {"type": "string"}}, [ARGUMENTS]),
+        ({"either": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, [ARGUMENTS]),
+    ],
+)
+def test_schema_of_an_agent_is_a_form_or_one_element_of_json(
+    schema: dict[str, Any], fields: list[str]
+) -> None:
+    form = form_of_agent("Weather", "Tells the weather.", {"type": "object", "properties": schema})
+    assert form is not None
+    assert [field.name for field in form.fields] == fields
+    assert is_json(form) == (fields == [ARGUMENTS])
+    value = check(form, example(form))
+    etree.XMLSchema(etree.fromstring(xsd(form, 1).encode())).assertValid(
+        etree.fromstring(xml_text(form, value, 1))
+    )
+    assert form.namespace(1) == "https://xml-pipeline.org/ns/agents/Weather/v1"

@@ -160,6 +160,17 @@ def test_payload_that_fails_its_schema_is_refused_with_its_field(node: Node, cou
     assert (named["status"], named["data"]["reason"]) == (400, "mistyped")
 
 
+def test_agent_answers_a_payload_made_of_its_parameters(node: Node, desk: PlainMachine) -> None:
+    ns = "https://xml-pipeline.org/ns/agents/Clock/v1"
+    body = f'<clock xmlns="{ns}"></clock>'
+    whole = f'<message xmlns="{ENVELOPE_NS}"><meta><from>{desk.id}</from><thread/></meta>{body}</message>'
+    reply = desk.request("POST", "/envelopes", whole.encode(), headers={"Content-Type": XML})
+    assert (reply.status, read(reply.body)["data"]["result"]) == (200, "it is now")
+    more = whole.replace("></clock>", "><zone>x</zone></clock>")
+    reply = desk.request("POST", "/envelopes", more.encode(), headers={"Content-Type": XML})
+    assert (reply.status, read(reply.body)["data"]["reason"]) == (400, "mistyped")
+
+
 def test_unknown_listener_and_one_that_is_not_allowed_get_the_same_words(
     counter: PlainMachine, desk: PlainMachine
 ) -> None:
