@@ -22,6 +22,7 @@ from typing import Any
 
 import msgspec
 
+from agents.contract import manifest
 from agents.contract.agent_contract import ContractError, Description, safe_tool_name
 from agents.contract.file_discovery import LISTENER_SUFFIX
 from agents.listener import Declared, declared
@@ -47,10 +48,14 @@ class ListenerError(ContractError):
 class LoadedListener:
     """One payload class with its handler. ``perform`` takes the fields, as an agent's does."""
 
-    def __init__(self, form: PayloadForm, payload: type, handler: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, form: PayloadForm, payload: type, handler: Callable[[Any], Any], shown: Any = None
+    ) -> None:
+        """``shown`` is the file's ``__manifest__``."""
         self.name = form.name
         self.metadata = {"description": form.description, "parameters": {"type": "object", "properties": {}}}
         self._form, self._payload, self._handler = form, payload, handler
+        self._shown = shown if isinstance(shown, dict) else {}
 
     def perform(self, **kwargs: Any) -> str:
         """The text of what the handler emits."""
@@ -70,6 +75,9 @@ class LoadedListener:
             description=self._form.description,
             parameters={"type": "object", "properties": {}},
             class_name=self._payload.__name__,
+            idempotent=self._shown.get("idempotent") is True,
+            one_worker=self._shown.get("one_worker") is True,
+            manifest=manifest.essentials(self._shown),
             listener=msgspec.to_builtins(self._form),
         )
 
@@ -81,6 +89,7 @@ def listeners_in(
     source = ast.parse(content)
     classes = {node.name: node for node in ast.walk(source) if isinstance(node, ast.ClassDef)}
     handlers = [_Handler(module, node) for node in source.body if isinstance(node, _FUNCTIONS)]
+    shown = getattr(module, "__manifest__", None)
     for value in list(vars(module).values()):
         said = declared(value) if isinstance(value, type) and value.__module__ == module.__name__ else None
         if said is None or (said.published and not any(one.payload is value for one in handlers)):
@@ -88,7 +97,8 @@ def listeners_in(
         node = classes.get(value.__name__)
         line = node.lineno if node is not None else None
         try:
-            yield _listener(value, said, file, line, handlers, _Docs(module, classes))
+            form, handler = _listener(value, said, file, line, handlers, _Docs(module, classes))
+            yield LoadedListener(form, value, handler, shown)
         except ListenerError as error:
             yield value.__name__, error
         except BadFormError as error:
@@ -161,7 +171,7 @@ def _below(node: ast.ClassDef, name: str) -> str:
 
 def _listener(
     payload: type, said: Declared, file: str, line: int | None, handlers: list[_Handler], docs: _Docs
-) -> LoadedListener:
+) -> tuple[PayloadForm, Callable[[Any], Any]]:
     name = said.name or name_of_file(file)
     own = [one for one in handlers if one.payload is payload]
     if len(own) != 1:
@@ -178,7 +188,7 @@ def _listener(
     form = PayloadForm(name, said.category, root, description, fields, payload.__name__, line)
     check_form(form)
     assert callable(handler.function)
-    return LoadedListener(form, payload, handler.function)
+    return form, handler.function
 
 
 def _docstring(payload: type) -> str:
