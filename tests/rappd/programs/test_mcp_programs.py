@@ -1,6 +1,6 @@
 """Programs of others that speak MCP and ACP, unmodified, and MCP's own conformance suite.
 
-They are installed by ``sh tests/client-programs .venv/programs mcp mcp-conformance acp``; without them these tests skip.
+The lines of docs/clients.md are run as they stand there.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fixtures.client_programs import block, node_with, python_with, run_python
 from fixtures.mcp_agents import files
 from fixtures.running_daemon import RunningDaemon
-
-PROGRAMS = Path(__file__).parents[3] / ".venv" / "programs"
 
 _BEYOND = {
     "completion-complete": "there are no prompts to complete",
@@ -46,13 +45,6 @@ _BEYOND = {
 """Scenarios that ask for what is not served, with the reason."""
 
 
-def _program(name: str) -> Path:
-    folder = PROGRAMS / name
-    if not folder.exists():
-        pytest.skip(f"needs {name}: sh tests/client-programs .venv/programs {name}")
-    return folder
-
-
 @pytest.fixture
 def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
     """A daemon with agents of the suite's names, which programs here may call."""
@@ -69,9 +61,9 @@ def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
 def test_the_published_suite_passes_where_it_asks_for_what_is_served(
     daemon: RunningDaemon, tmp_path: Path, revision: str
 ) -> None:
-    packages = _program("mcp-conformance") / "node_modules"
-    node = packages / "node" / "bin" / "node"
-    program = str(node) if node.exists() else shutil.which("node") or "node"
+    packages = node_with("mcp-conformance") / "node_modules"
+    found = [*packages.glob("node*/bin/node"), Path(shutil.which("node") or "node")]
+    program = str(found[0])
     kit = packages / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
     url = f"http://127.0.0.1:{daemon.port}/mcp"
     command = [
@@ -135,9 +127,9 @@ asyncio.run(main(*sys.argv[1:]))
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 @pytest.mark.parametrize("way", ["http", "stdio"])
 def test_the_python_sdk_uses_it_in_both_eras(daemon: RunningDaemon, way: str, mode: str) -> None:
-    python = _program("mcp") / "bin" / "python"
+    python = python_with("mcp")
     where = f"http://127.0.0.1:{daemon.port}/mcp" if way == "http" else "stdio"
-    command = [str(python), "-c", MCP_CLIENT, where, mode, sys.executable, str(daemon.home)]
+    command = [python, "-c", MCP_CLIENT, where, mode, sys.executable, str(daemon.home)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert ran.stdout.strip() == "all well", ran.stdout + ran.stderr
 
@@ -183,7 +175,24 @@ asyncio.run(main(*sys.argv[1:]))
 
 
 def test_the_python_client_of_acp_uses_it(daemon: RunningDaemon) -> None:
-    python = _program("acp") / "bin" / "python"
-    command = [str(python), "-c", ACP_CLIENT, sys.executable, str(daemon.home)]
+    python = python_with("acp")
+    command = [python, "-c", ACP_CLIENT, sys.executable, str(daemon.home)]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=90, check=False)
     assert ran.stdout.strip() == "all well", ran.stdout + ran.stderr
+
+
+def test_the_lines_of_the_page_are_answered(daemon: RunningDaemon, tmp_path: Path) -> None:
+    (tmp_path / ".rapp").symlink_to(daemon.home)  # the client hands few variables on to what it starts
+    shell = {
+        "HOME": str(tmp_path),
+        "PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin",
+        "RAPP_HOME": str(daemon.home),
+    }
+    ran = run_python("mcp", block("mcp-python", daemon.port))
+    assert ran.stdout.strip() == "fake-llm: hi", ran.stderr
+    ran = run_python("acp", block("acp-python", daemon.port), **shell)
+    assert ran.stdout.strip() == "fake-llm: hi", ran.stderr
+    for mark, told in (("mcp-curl", "fake-llm: hi"), ("mcp-config", '"mcpServers"')):
+        lines = ["sh", "-c", block(mark, daemon.port)]
+        ran = subprocess.run(lines, env=shell, capture_output=True, text=True, timeout=60, check=False)
+        assert told in ran.stdout, ran.stderr
