@@ -213,16 +213,12 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     mentions = index.mentions(utterance)
     if kind == "negated":
         return Decision(None, reason="negated")
-    neighborhood = _of_the_neighborhood(
-        text, tools, index
-    )  # "back up all machines every night" is its own schedule
     timer = _of_a_timer(text, tools, index)
-    if timer is not None and timer.score and not (neighborhood is not None and neighborhood.score):
-        return timer
+    if timer is not None and timer.score and _of_the_neighborhood(text, tools, index) is None:
+        return timer  # "back up all machines every night" has a schedule of its own
     if timer is None and index.named(REMEMBERING) is not None and _wants_a_timer(text):
-        tools = [
-            one for one in tools if one["function"]["name"] != REMEMBERING
-        ]  # "stored" would be no reminder
+        # "stored" would be no reminder
+        tools = [one for one in tools if one["function"]["name"] != REMEMBERING]
         index = index_of(tools)
         mentions = index.mentions(utterance)
     elsewhere = _for_a_machine(text, tools, index, mentions, told=kind in ("told", "small"))
@@ -232,6 +228,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         profile = index.profiles[mentions[0].tool]
         filled = fill(profile, utterance) if profile.params else Filled()
         return _decision(tools, index, mentions[0].tool, filled, EXPLICIT)
+    neighborhood = _of_the_neighborhood(text, tools, index)
     if neighborhood is not None and neighborhood.score:
         return neighborhood
     deed = _of_a_twin(text, tools, index)

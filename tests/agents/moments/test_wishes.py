@@ -3,12 +3,25 @@
 from __future__ import annotations
 
 from datetime import datetime
+from pathlib import Path
 
+import orjson
 import pytest
 
 from agents.moments.moments import NoMomentError
 from agents.moments.wishes import moved, when, wish_of
+from agents.providers.offline.route import route
 
+TOOLS = [
+    {
+        "type": "function",
+        "function": {"name": one["tool_name"], **{key: one[key] for key in ("description", "parameters")}},
+    }
+    for file in orjson.loads(
+        (Path(__file__).parents[3] / "agents/library/descriptions.json").read_bytes()
+    ).values()
+    for one in file["agents"]
+]
 NOW = datetime(2026, 11, 30, 11, 0)
 
 
@@ -163,3 +176,19 @@ def test_times_alone() -> None:
     assert when("20 minutes", NOW).wait == 1200
     with pytest.raises(NoMomentError):
         when("the moon", NOW)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "agent"),
+    [
+        ("remind me tomorrow at 9 to call mum", "Timer"), ("in 20 minutes ask Rose how the garden is", "Timer"),
+        ("back up all my machines every night", "NeighborhoodSnapshot"), ("remind me to take a snapshot at 9", "Timer"),
+    ],
+)  # fmt: skip
+def test_offline_brain_takes_it_for_the_agent_of_its_own(sentence: str, agent: str) -> None:
+    assert route(sentence, TOOLS).name == agent
+
+
+def test_a_reminder_is_never_merely_stored() -> None:
+    without = [one for one in TOOLS if one["function"]["name"] != "Timer"]
+    assert route("remind me tomorrow at 9 to call mum", without).name != "ManageMemory"

@@ -150,7 +150,7 @@ def tmux(desk: RunningDaemon, tmp_path: Path) -> Iterator[Callable[[int], Tmux]]
 def test_a_conversation_looks_as_designed(tmux: Callable[[int], Tmux]) -> None:
     talk = tmux(80)
     screen = talk.ready()
-    assert screen[0] == "desk, no model, 15 agents" + " " * 37 + "/help  /exit"
+    assert screen[0] == "desk, no model, 17 agents" + " " * 37 + "/help  /exit"
     talk.type("kettle please")
     talk.until(lambda screen: any("boils" in line for line in screen))
     screen = talk.ready()
@@ -180,7 +180,7 @@ def test_a_conversation_looks_as_designed(tmux: Callable[[int], Tmux]) -> None:
 def test_ctrl_c_stops_the_turn_and_only_the_turn(desk: RunningDaemon, tmux: Callable[[int], Tmux]) -> None:
     talk = tmux(60)
     screen = talk.ready()
-    assert screen[0] == "desk, no model, 15 agents                       /help  /exit"
+    assert screen[0] == "desk, no model, 17 agents                       /help  /exit"
     before = desk.log.count("slow has begun")
     talk.type("slowpoke")
     desk.wait_for(lambda: desk.log.count("slow has begun") > before)
