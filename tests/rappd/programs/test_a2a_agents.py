@@ -319,3 +319,15 @@ def test_a_tier_2_path_is_a_published_brainstem(desk: RunningDaemon, odd: Odd) -
     status, said = call(desk, address, "hello")
     assert (status, said["call"]["result"]) == (200, "from the cloud"), said
     assert set(odd.heard[0]) == {"user_input", "conversation_history", "user_guid"}
+
+
+def test_an_agent_is_a_guest_of_a_session(desk: RunningDaemon, foreign: Foreign) -> None:
+    name = added(desk, foreign.url)["name"]
+    owner(desk, "POST", "/sessions")
+    status, told = owner(desk, "POST", "/sessions/current/participants", {"name": name})
+    assert status == 200, told
+    said = {"text": "hello", "to": name, "wait": True}
+    status, told = owner(desk, "POST", "/sessions/current/say", said)
+    assert status == 200, told
+    events = owner(desk, "GET", "/sessions/current")[1]["events"]
+    assert [one["text"] for one in events if one["kind"] == "twin_response"] == ["heard hello"]
