@@ -350,6 +350,7 @@ class Dispatcher:
             log.error("the answer to %s waits to be written down: %s", envelope.id, problem)
             kept = self._unrecorded.keep(reply, records, lambda: self._store.commit_reply(record, *key))
             await kept.recorded.wait()
+        turn.recorded_at = record.at
         self._announce(reply)
         self.passed += 1
         return reply

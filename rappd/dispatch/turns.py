@@ -98,6 +98,8 @@ class Turn:
         self.octets = 0
         self.over_at: float | None = None
         self.why_stopped = "stopped"
+        self.recorded_at = 0
+        """The moment of its answer in the record, in µs since 1970; 0 where it has none of its own, as a repeat has."""
         self._work, self._stop = work, stop
         self._told: list[tuple[int, bytes]] = []
         self._latest: Event | None = None

@@ -15,7 +15,7 @@ from envelopes.codecs.a2a_tasks import TaskRecord
 from envelopes.codecs.chat import ChatRequest
 from envelopes.envelope import Envelope, as_uuid
 from envelopes.events import Delta, Event
-from rappd.dispatch.rows import now
+from rappd.dispatch.rows import now, thread_of
 from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import RefusedError
 from rappd.features.calls.operations import call_data
@@ -84,12 +84,15 @@ class Tasks:
     async def ended(self, found: TaskRecord, turn: Turn) -> TaskRecord:
         """The task with what its turn came to. Raises ``ReportableError`` where that is not known."""
         try:
-            await turn.reply()
+            reply = await turn.reply()
         except RequestCancelledError as stopped:
             if self._daemon.dispatcher.closing:
                 raise ShuttingDownError("This machine is stopping.", do="Ask again soon.") from stopped
             raise
-        return await self.get(found.id)  # as every later look at it
+        own, _ = thread_of(self._target.workspace, self._program.sender, turn.session)
+        if turn.recorded_at and reply.thread == own:
+            return _answered(found, reply, turn.recorded_at)
+        return await self.get(found.id)  # a repeat, perhaps by another context
 
     async def get(self, id: str) -> TaskRecord:
         """A task of the program's. Raises ``A2AError``."""

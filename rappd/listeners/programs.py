@@ -199,12 +199,11 @@ async def begin(
         own = recorded_id or (turn_id(program, id) if id else "")
         envelope = _envelope(program, asked, tenant.id, own, more or {})
         caller = _caller_for(program, target)
-        repeated = False
+        joined = False
         if own:
-            repeated = await daemon.dispatcher.recorded(envelope.sender, envelope.id) is not None
             envelope = envelope.extended(**{THREAD: named})
             turn = daemon.dispatcher.submit_once(envelope, caller, synced=not program.owners, program=brings)
-            repeated = repeated or turn.envelope is not envelope
+            joined = turn.envelope is not envelope
             turn.session = named
         else:
             turn = daemon.dispatcher.submit(
@@ -216,7 +215,7 @@ async def begin(
 
     def ended() -> None:
         tenant.active_requests -= 1
-        if not repeated:
+        if not joined and (turn.recorded_at or not own):  # no repeat
             _count(program, asked, turn)
 
     turn.when_over(ended)
