@@ -6,15 +6,18 @@ import asyncio
 import http.client
 import json
 import re
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.client_programs import packages_of
 from fixtures.loopback_server import FakeModel
 from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
-pytest.importorskip("a2a", reason="a2a-sdk is not installed (pip install -e '.[bench]')")
+sys.path.extend(packages_of("a2a"))
+pytest.importorskip("a2a", reason="needs a2a: sh tests/client-programs .venv/programs a2a")
 
 import httpx
 from a2a.client import A2ACardResolver, ClientConfig, ClientFactory

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from aiohttp import web
+from fixtures.client_programs import packages_of
 from fixtures.free_ports import free_port
 from fixtures.loopback_server import LoopbackServer
 from fixtures.running_daemon import RunningDaemon
 
-pytest.importorskip("a2a", reason="a2a-sdk is not installed (pip install -e '.[bench]')")
+sys.path.extend(packages_of("a2a"))
+pytest.importorskip("a2a", reason="needs a2a: sh tests/client-programs .venv/programs a2a")
 
 import uvicorn
 from a2a.helpers import new_text_message

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import sys
 from typing import Any
 
 import pytest
+from fixtures.client_programs import packages_of
 
 from envelopes.codecs.a2a_cards import signer_of
 from tests.rappd.federation.conftest import Node
@@ -155,7 +157,8 @@ def test_switched_off_it_is_not_there(node: Node, elsewhere: PlainMachine) -> No
 
 @pytest.mark.parametrize("binding", ["JSONRPC", "HTTP+JSON"])
 def test_the_sdks_client_needs_a_token_alone(node: Node, binding: str) -> None:
-    pytest.importorskip("a2a", reason="a2a-sdk is not installed (pip install -e '.[bench]')")
+    sys.path.extend(packages_of("a2a"))
+    pytest.importorskip("a2a", reason="needs a2a: sh tests/client-programs .venv/programs a2a")
     import httpx
     from a2a.client import A2ACardResolver, ClientConfig, ClientFactory
     from a2a.types import GetExtendedAgentCardRequest, Message, Part, Role, SendMessageRequest
