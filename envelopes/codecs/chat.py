@@ -165,6 +165,21 @@ def reply_body(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode:
     return body | {key: text for key, text in data.get("senses", {}).items() if key not in ANSWER_KEYS}
 
 
+def last_event(reply: Envelope, *, session_id: Any, voice_mode: bool, twin_mode: bool) -> dict[str, Any]:
+    """The last event of a stream: ``{"type": "done", …}`` with the answer, or ``{"type": "error", …}`` with the refusal."""
+    if reply.verb == DONE:
+        body = reply_body(reply, session_id=session_id, voice_mode=voice_mode, twin_mode=twin_mode)
+        return {"type": "done", "thread": reply.thread, "turn_id": reply.id, **body}
+    data = reply.data
+    return {
+        "type": "error",
+        "error": data.get("msg", ""),
+        "do": data.get("do", ""),
+        "code": data.get("reason", "failed"),
+        "status": data.get("code", 500),
+    }
+
+
 def said_in(twin_chat: dict[str, Any] | None) -> str:
     """The sentence in a twin-chat envelope, "" when there is none."""
     payload = twin_chat.get("payload") if twin_chat else None

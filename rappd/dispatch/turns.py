@@ -124,6 +124,15 @@ class Turn:
             await self.over_within(None)
         return self.result()
 
+    async def end(self) -> Envelope:
+        """The reply; for a turn without one an ERROR that says why, which nobody recorded."""
+        try:
+            return await self.reply()
+        except ReportableError as problem:
+            refusal = self.envelope.refusal(problem.status, str(problem), problem.code)
+            refusal.data["do"] = problem.do
+            return refusal
+
     def result(self) -> Envelope:
         """The reply of a turn that is over; raises what ``reply`` raises."""
         assert self._task is not None

@@ -12,13 +12,12 @@ from typing import Any
 
 from agents.providers.selection import ProviderSelector
 from envelopes.codecs.bounded_json import bounded_json
-from envelopes.codecs.chat import ChatRequest, decode_request, request_envelope
+from envelopes.codecs.chat import ChatRequest, decode_request, last_event, request_envelope
 from envelopes.envelope import new_id
 from envelopes.errors import MalformedError
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RefusedError
-from rappd.features.conversations.chat_turns import last_event
 from rappd.features.conversations.conversations import Conversations, pictures_of
 from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.operation import Reader, Stream, operation
@@ -163,4 +162,7 @@ async def _events(
 ) -> AsyncGenerator[tuple[int | None, bytes | dict[str, Any]], None]:
     async for number, event in turn.events(after):
         yield number, event
-    yield turn.number + 1, await last_event(turn, tenant)
+    modes = tenant.settings
+    reply = await turn.end()
+    last = last_event(reply, session_id=turn.session, voice_mode=modes.voice, twin_mode=modes.twin)
+    yield turn.number + 1, last

@@ -8,15 +8,15 @@ from typing import Any
 import orjson
 from aiohttp import web
 
-from envelopes.codecs.chat import ChatRequest, decode_request, request_envelope
+from envelopes.codecs.chat import ChatRequest, decode_request, last_event, reply_body, request_envelope
 from envelopes.envelope import ERROR, is_uuid, new_id
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.features.conversations.chat_turns import answer_body, last_event
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import check_depth, ok, refusal
 from rappd.listeners.event_stream import last_seen, opened
 from rappd.listeners.loopback.security import caller, tenant_of
+from rappd.tenants.tenant import Tenant
 
 routes = web.RouteTableDef()
 
@@ -33,8 +33,13 @@ async def chat(request: web.Request) -> web.Response:
     if asked.turn_id is None:
         envelope = request_envelope(asked, recipient=tenant.id)
         reply = await daemon.dispatcher.submit(envelope, who, session=session, fresh=fresh).reply()
-        return refusal(reply) if reply.verb == ERROR else ok(answer_body(tenant, reply, session))
-    last = await last_event(_named_turn(request, asked, session), tenant)
+        return (
+            refusal(reply)
+            if reply.verb == ERROR
+            else ok(reply_body(reply, session_id=session, **_modes(tenant)))
+        )
+    reply = await _named_turn(request, asked, session).end()
+    last = last_event(reply, session_id=session, **_modes(tenant))
     status, found = _whole_answer(last)
     return ok(found, status)
 
@@ -49,7 +54,8 @@ async def stream(request: web.Request) -> web.StreamResponse:
     async with opened(request, **{"X-Turn-Id": asked.turn_id}) as events:
         async for number, event in turn.events(last_seen(request)):
             await events.send(event, number)
-        await events.send(await last_event(turn, tenant_of(request)), turn.number + 1)
+        last = last_event(await turn.end(), session_id=turn.session, **_modes(tenant_of(request)))
+        await events.send(last, turn.number + 1)
     return events.response
 
 
@@ -80,6 +86,10 @@ def _named_turn(request: web.Request, asked: ChatRequest, session: Any) -> Turn:
     """The turn of that id: the one under way or lately over, or a new one."""
     envelope = request_envelope(asked, recipient=tenant_of(request).id)
     return request.app[DAEMON].dispatcher.submit(envelope, caller(request), session=session, named=True)
+
+
+def _modes(tenant: Tenant) -> dict[str, bool]:
+    return {"voice_mode": tenant.settings.voice, "twin_mode": tenant.settings.twin}
 
 
 def _whole_answer(event: dict[str, Any]) -> tuple[int, dict[str, Any]]:
