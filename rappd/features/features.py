@@ -28,6 +28,7 @@ from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
+from rappd.features.organism.operations import OrganismOperations
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
 from rappd.features.programs.operations import ProgramOperations
@@ -76,6 +77,7 @@ FEATURES: tuple[type, ...] = (
     MemoryOperations,
     SearchOperations,
     OperatorOperations,
+    OrganismOperations,
     AgentOperations,
     RappOperations,
     SourceOperations,
@@ -153,6 +155,7 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         MemoryOperations(tether.listing),
         SearchOperations(daemon),
         OperatorOperations(daemon),
+        OrganismOperations(daemon.dispatcher.endpoints),
         AgentOperations(daemon.agents_can_use_ssh_keys, daemon.imports, tether.workflows_changed),
         RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.tell),
         SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.tell),

@@ -115,6 +115,8 @@ OPERATION_PATHS = {
     "notices.dismiss": ("POST", "/notices/dismiss"),
     "operator.status": ("GET", "/operator/status"),
     "operator.key": ("POST", "/operator/key"),
+    "organism.listeners": ("GET", "@/organism/listeners"),
+    "organism.listener": ("GET", "@/organism/listeners/{name}"),
     "outbox.list": ("GET", "/outbox"),
     "outbox.redirect": ("POST", "/outbox/{id}/redirect"),
     "outbox.retry": ("POST", "/outbox/{id}/retry"),

@@ -10,21 +10,25 @@ from xml.sax.saxutils import quoteattr
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from envelopes.codecs import emergence, wire
-from envelopes.envelope import HELP, THREAD, Envelope, is_uuid, new_id
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, is_uuid, new_id
 from envelopes.errors import MalformedError, ReportableError
+from envelopes.payloads.form import typed_of
 from neighborhoods.errors import NotPairedError
+from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError
+from rappd.features.organism.operations import META_NS, Introspection
 from rappd.federation.errors import SenderMismatchError
 from rappd.federation.service import FederationService
 from rappd.listeners.admission import mark_authenticated
 from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body
 from rappd.listeners.federation.callers import FEDERATION, RequestSender, caller, is_still
+from rappd.tenants.tenant import HOST
 
 log = logging.getLogger(__name__)
 routes = web.RouteTableDef()
 
-META_NS = "https://xml-pipeline.org/ns/meta/v1"
+CORE = "core"
 SIGN_IN_SECONDS = 15.0
 AT_ONCE = 16
 """Messages of one connection that are worked on at once."""
@@ -55,7 +59,7 @@ async def posted(request: web.Request) -> web.Response:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
         return await _response(machines.parts.receiver.refuse(envelope, problem))
-    reply = await machines.parts.receiver.receive(envelope, armed, stream=False)
+    reply = await _received(machines, envelope, armed)
     if not is_still(request, armed):
         ended = NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
         reply = machines.parts.receiver.refuse(envelope, ended)
@@ -155,15 +159,16 @@ class _Conversation:
                 armed = await self._machines.parts.credentials.armed(envelope, self._who)
             except ReportableError as problem:
                 return receiver.refuse(envelope, problem)
-            return await receiver.receive(envelope, armed, stream=False)
-        return await receiver.receive(envelope, self._who, stream=False)
+            return await _received(self._machines, envelope, armed)
+        return await _received(self._machines, envelope, self._who)
 
     def _catalog(self) -> str:
         """The ``<catalog>`` of this caller, with its own ``from``."""
-        hello = self._machines.parts.catalogue.hello(self._who)
+        offered = _offered(self._machines, self._who)
         rows = "".join(
-            f"<capability name={quoteattr(row['name'])}>{_escaped(row['description'])}</capability>"
-            for row in hello.get("agents", ())
+            f"<capability name={quoteattr(row['name'])} namespace={quoteattr(row['namespace'])} "
+            f"root={quoteattr(row['root'])}>{_escaped(row['description'])}</capability>"
+            for row in _introspection(self._machines).rows(offered)
         )
         return f'<catalog xmlns="{META_NS}" from={quoteattr(self._name)}>{rows}</catalog>'
 
@@ -178,6 +183,26 @@ class _Conversation:
         error = None if task.cancelled() else task.exception()
         if error is not None and not isinstance(error, ConnectionError):
             log.error("a message in XML could not be answered", exc_info=error)
+
+
+async def _received(machines: FederationService, envelope: Envelope, who: Caller) -> Envelope | None:
+    """The reply to a message; ``core`` answers what is asked of the organism itself."""
+    typed = typed_of(envelope.data) if envelope.verb == HELP else None
+    if typed is None or typed.ns != META_NS:
+        return await machines.parts.receiver.receive(envelope, who, stream=False)
+    try:
+        told = _introspection(machines).answer(_offered(machines, who), typed)
+    except ReportableError as problem:
+        return machines.parts.receiver.refuse(envelope, problem)
+    return Envelope(envelope.id, CORE, envelope.sender, DONE, told, {THREAD: envelope.thread})
+
+
+def _offered(machines: FederationService, who: Caller) -> list[Endpoint[Call]]:
+    return machines.dispatcher.endpoints.agents(HOST, who)
+
+
+def _introspection(machines: FederationService) -> Introspection:
+    return Introspection(machines.tenants.host.schemas.version)
 
 
 async def _decoded(machines: FederationService, raw: bytes, who: Caller, name: str) -> Envelope:

@@ -201,6 +201,11 @@ export const operator = {
   key: asks("POST", "/operator/key"),
 };
 
+export const organism = {
+  listeners: asks("GET", "@/organism/listeners"),
+  listener: asks("GET", "@/organism/listeners/{name}"),
+};
+
 export const outbox = {
   list: asks("GET", "/outbox"),
   redirect: asks("POST", "/outbox/{id}/redirect"),

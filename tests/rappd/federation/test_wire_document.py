@@ -31,6 +31,7 @@ from rappd.federation import inbound
 from rappd.listeners import admission, bodies
 from rappd.listeners.federation import envelopes as envelope_routes
 from rappd.listeners.federation import pairing as pairing_routes
+from rappd.listeners.federation import xml_messages
 from rappd.listeners.federation.operation_routes import FEATURES as OF_PEERS
 from tests.rappd.federation.wire_page import FENCE, SECTION, blocks, in_words, rows, shown
 
@@ -103,7 +104,7 @@ def reasons() -> set[tuple[str, str]]:
 
 
 def test_documented_routes_are_the_listeners() -> None:
-    tables = (envelope_routes.routes, pairing_routes.routes)
+    tables = (envelope_routes.routes, pairing_routes.routes, xml_messages.routes)
     served = {f"{route.method} {route.path}" for table in tables for route in table}  # type: ignore[attr-defined]
     shared = {f"{one.method} {one.path}": f"peers with {one.right.scope}" for one in all_operations(OF_PEERS)}
     documented = {row[0]: row[1] for row in rows("Route", "Who", "What")}

@@ -180,6 +180,50 @@ def test_unknown_listener_and_one_that_is_not_allowed_get_the_same_words(
     assert unknown["data"] == refused["data"] == mistyped["data"], "capability is asked before the schema"
 
 
+def payload_of(machine: PlainMachine, payload: str) -> Any:
+    """The payload of the reply, or the data of an ERROR."""
+    meta = f"<meta><from>{machine.id}</from><thread/></meta>"
+    text = f'<message xmlns="{ENVELOPE_NS}">{meta}{payload}</message>'
+    reply = machine.request("POST", "/envelopes", text.encode(), headers={"Content-Type": XML})
+    found = etree.fromstring(reply.body)[1]
+    return json.loads(found.text or "") if found.tag == f"{{{RAPPD_NS}}}data" else found
+
+
+def test_privileged_message_is_a_security_event_in_json_too(node: Node, desk: PlainMachine) -> None:
+    ns = "https://xml-pipeline.org/privileged-msg"
+    assert payload_of(desk, f'<shutdown xmlns="{ns}"/>')["code"] == 403
+    data = {"ns": ns, "root": "shutdown", "body": "<shutdown/>"}
+    assert desk.post(desk.envelope("HELP", data)).json["data"]["code"] == 403
+    assert node.daemon.log.count("sent a privileged message") == 2
+    assert desk.post(desk.envelope("HELP", {"agent": "Clock", "args": {"zone": ns}})).verb == "DONE"
+
+
+def test_core_says_what_there_is_and_its_schema(counter: PlainMachine) -> None:
+    meta = 'xmlns="https://xml-pipeline.org/ns/meta/v1"'
+
+    def asked(what: str, name: str) -> Any:
+        return payload_of(counter, f"<request-{what} {meta}><capability>{name}</capability></request-{what}>")
+
+    (row,) = payload_of(counter, f"<list-capabilities {meta}/>")
+    name = row.get("name")
+    schema = etree.XMLSchema(etree.fromstring(asked("schema", name).text.encode()))
+    example = etree.fromstring(asked("example", name).text)
+    assert schema.validate(example)
+    assert example.tag == f"{{{row.get('namespace')}}}{row.get('root')}"
+    assert asked("prompt", name).text.startswith(row.text)
+    for other in ("Secret", "nothing"):
+        assert (asked("schema", other)["code"], asked("schema", other)["msg"]) == (403, "Not allowed.")
+
+
+def test_this_machine_asks_the_same_without_xml(node: Node) -> None:
+    rows = node.daemon.request("GET", "/organism/listeners").json()["listeners"]
+    row = next(one for one in rows if one["name"] == "Clock")
+    assert (row["namespace"], row["root"]) == ("https://xml-pipeline.org/ns/agents/Clock/v1", "clock")
+    whole = node.daemon.request("GET", "/organism/listeners/Clock").json()
+    assert {"xsd", "example", "schema", "prompt"} <= whole.keys()
+    assert node.daemon.request("GET", "/organism/listeners/nothing").status == 404
+
+
 def test_token_without_an_authenticator_sends_json(node: Node, desk: PlainMachine) -> None:
     token = node.owner("POST", "/tokens", {"name": "plain", "caps": ["HELP.brainstem"]})[1]["token"]["text"]
     reply = desk.request(
@@ -239,7 +283,8 @@ def test_program_signs_in_gets_its_catalog_and_is_answered(node: Node) -> None:
     async def talk() -> None:
         async with connected(node, first=sign_in("console", code(token))) as socket:
             catalog = etree.fromstring((await socket.receive_str(timeout=10)).encode())
-            assert [one.get("name") for one in catalog] == ["Clock"]
+            rows = [(one.get("name"), one.get("namespace"), one.get("root")) for one in catalog]
+            assert rows == [("Clock", "https://xml-pipeline.org/ns/agents/Clock/v1", "clock")]
             me = catalog.get("from")
             await socket.send_str(message(me, CLOCK))
             said = read(await socket.receive_bytes(timeout=20))
@@ -360,7 +405,7 @@ def test_client_of_the_terminal_signs_in_and_prints_answers(node: Node, tmp_path
     payload.write_text(f'<data xmlns="{RAPPD_NS}">{json.dumps(CLOCK)}</data>')
     ran = node.daemon.cli("xml", node.address, str(payload), "--user", "terminal", "--code", code(token))
     assert ran.returncode == 0, ran.stderr
-    assert '<capability name="Clock">' in ran.stdout
+    assert '<capability name="Clock" ' in ran.stdout
     assert "it is now" in ran.stdout
 
 

@@ -1,0 +1,1 @@
+"""Operations on what exists here for typed messages."""

@@ -1,0 +1,109 @@
+"""Operations of typed payloads: what takes them, with schemas and examples, here and for those who ask ``core``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+from xml.sax.saxutils import escape, quoteattr
+
+from envelopes.payloads.form import NAMESPACES, PayloadForm, Typed
+from rappd.dispatch.endpoints import Call, Endpoint, Endpoints
+from rappd.dispatch.rights import Caller
+from rappd.errors import NotFoundError, RefusedError
+from rappd.features.operation import ANYBODY, operation
+from rappd.tenants.tenant import Tenant
+
+META_NS = f"{NAMESPACES}/meta/v1"
+
+
+class Introspection:
+    """Answers of ``core`` to what may be asked of the organism: which capabilities there are, and their schemas."""
+
+    def __init__(self, version: Callable[[PayloadForm], int]) -> None:
+        """``version`` gives the number of a form's schema."""
+        self._version = version
+
+    def rows(self, offered: Sequence[Endpoint[Call]]) -> list[dict[str, Any]]:
+        """Name, namespace, root and description of each."""
+        return [
+            {
+                "name": one.name,
+                "namespace": _form(one).namespace(self._version(_form(one))),
+                "root": _form(one).root,
+                "description": one.description,
+            }
+            for one in offered
+            if one.kind == "agent" and one.payload is not None
+        ]
+
+    def whole(self, endpoint: Endpoint[Call]) -> dict[str, Any]:
+        """One of them with its XSD, an example, its JSON Schema, and its text for models."""
+        from envelopes.payloads.schemas import example, tool_text, xml_text, xsd
+
+        form = _form(endpoint)
+        version = self._version(form)
+        return {
+            **self.rows([endpoint])[0],
+            "xsd": xsd(form, version),
+            "example": xml_text(form, example(form), version),
+            "schema": endpoint.input,
+            "prompt": tool_text(form),
+        }
+
+    def answer(self, offered: Sequence[Endpoint[Call]], typed: Typed) -> dict[str, Any]:
+        """The data of the DONE to a request of the meta namespace.
+
+        Raises ``RefusedError``, with the same words for what is not there and for what the caller may not use.
+        """
+        from envelopes.codecs.xml_message import element_of
+
+        if typed.root == "list-capabilities":
+            told = ((row.pop("description"), row) for row in self.rows(offered))
+            inner = "".join(_row(description, row) for description, row in told)
+            return _meta("capabilities", inner)
+        kind = {"request-schema": "xsd", "request-example": "example", "request-prompt": "prompt"}.get(
+            typed.root
+        )
+        asked = element_of(typed.body).findtext(f"{{{META_NS}}}capability") or ""
+        found = [one for one in offered if one.kind == "agent" and asked in (one.name, _form(one).name)]
+        if kind is None or len(found) != 1:
+            raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
+        return _meta(typed.root.removeprefix("request-"), escape(str(self.whole(found[0])[kind])))
+
+
+def _form(endpoint: Endpoint[Call]) -> PayloadForm:
+    assert endpoint.payload is not None
+    return endpoint.payload
+
+
+def _row(description: str, row: dict[str, Any]) -> str:
+    attributes = "".join(f" {key}={quoteattr(text)}" for key, text in sorted(row.items()))
+    return f"<capability{attributes}>{escape(description)}</capability>"
+
+
+def _meta(root: str, inner: str) -> dict[str, Any]:
+    return {"ns": META_NS, "root": root, "body": f'<{root} xmlns="{META_NS}">{inner}</{root}>'}
+
+
+class OrganismOperations:
+    """The same as programs elsewhere ask of `core` in the meta namespace; agents that change structure are not among it."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        self._endpoints = endpoints
+
+    @operation("organism.listeners", "GET", "/organism/listeners", right=ANYBODY, of_tenant=True)
+    async def listeners(self, tenant: Tenant) -> dict[str, Any]:
+        """Lists all that takes a typed payload: name, namespace, root and description."""
+        offered = self._endpoints.agents(tenant.name, Caller("loopback"))
+        return {"listeners": Introspection(tenant.schemas.version).rows(offered)}
+
+    @operation("organism.listener", "GET", "/organism/listeners/{name}", right=ANYBODY, of_tenant=True)
+    async def listener(self, tenant: Tenant, name: str) -> dict[str, Any]:
+        """One of them with its XSD, an example in XML, its JSON Schema, and its text for models."""
+        offered = self._endpoints.agents(tenant.name, Caller("loopback"))
+        found = [one for one in offered if one.kind == "agent" and name in (one.name, _form(one).name)]
+        if len(found) != 1:
+            raise NotFoundError(
+                f"Nothing here is called “{name[:60]}”.", do="GET /organism/listeners lists them."
+            )
+        return Introspection(tenant.schemas.version).whole(found[0])
