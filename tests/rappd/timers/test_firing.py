@@ -158,6 +158,9 @@ async def test_a_clock_that_is_set_back_repeats_nothing_and_loses_nothing(desk: 
 ])  # fmt: skip
 async def test_a_revoked_caller_is_not_performed_and_the_owner_is_told(desk: Desk, setter: Setter) -> None:
     await desk.add("tell me the weather", Moment(rule="daily 13:00"), setter)
+    desk.peers["pi"] = Caller(
+        "federation", peer="pi", caps=("HELP.*",)
+    )  # paired still, and no more than that
     await desk.pass_time(2 * HOUR)
     assert desk.asked == []
     assert desk.turn_timers.of(setter) == []
