@@ -24,8 +24,9 @@ from agents.lispy.limits import Limits
 from agents.lispy.reader import read as read_lispy
 from agents.providers import json_http, refusals
 from agents.providers.answers.reader import AnswerReader
-from envelopes.codecs import a2a, a2a_cards, wire
+from envelopes.codecs import a2a, a2a_cards, jsonrpc, wire
 from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
+from envelopes.codecs.jsonrpc import RpcError
 from envelopes.errors import BadCapabilityError, BadNodeCardError, MalformedError
 from envelopes.identity.capabilities import check
 from envelopes.identity.node_card import NodeCard
@@ -446,6 +447,11 @@ READERS = {
     "mDNS record": Reader(announced, (), (octets(TXT),)),
     "HELLO": Reader(hello, (), (octets(HELLO),)),
     "frame of a peer": Reader(wire.decode, MalformedError, (octets(ENVELOPE),)),
+    "message of MCP or ACP": Reader(
+        partial(jsonrpc.decode, most=1 << 20),
+        RpcError,
+        (octets({"jsonrpc": "2.0", "id": 1, "method": "x", "params": {"a": [1]}}),),
+    ),
     "several envelopes in a frame": Reader(
         partial(wire.decode_batch, max_bytes=1 << 20), MalformedError, (octets([ENVELOPE]),)
     ),

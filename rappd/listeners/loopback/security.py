@@ -36,7 +36,10 @@ _NAMED = web.RequestKey("tenant", Tenant)
 _SAFE = frozenset({"GET", "HEAD"})
 _OWN_SITES = frozenset({"same-origin", "none"})
 """Values of ``Sec-Fetch-Site``."""
-_ALLOWED_HEADERS = "Content-Type, Last-Event-ID, Authorization, A2A-Version, A2A-Extensions"
+_ALLOWED_HEADERS = (
+    "Content-Type, Last-Event-ID, Authorization, A2A-Version, A2A-Extensions,"
+    " MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Idempotency-Key"
+)
 
 
 HOSTS = web.AppKey("hosts", set[str])
@@ -213,6 +216,7 @@ def _with_cors(response: web.StreamResponse, origin: str | None) -> web.StreamRe
         response.headers["Vary"] = "Origin"
         response.headers["Access-Control-Allow-Methods"] = "GET, POST, PUT, DELETE, OPTIONS"
         response.headers["Access-Control-Allow-Headers"] = _ALLOWED_HEADERS
+        response.headers["Access-Control-Expose-Headers"] = "Mcp-Session-Id"
         response.headers["Access-Control-Max-Age"] = "600"
     return response
 

@@ -6,6 +6,7 @@ import http.client
 import json
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,6 +157,22 @@ def test_a_foreign_page_and_a_foreign_host_are_refused(node: Node) -> None:
         assert node.daemon.get(PATH, headers=listening).status == 403
     preflight = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     assert node.daemon.request("OPTIONS", PATH, None, preflight).status == 403
+
+
+def test_a_page_that_the_owner_listed_may_speak_it(node: Node) -> None:
+    page = "https://notes.example"
+    setting(node, "http.origins", page)
+    try:
+        asked = message("tools/list")
+        found = node.daemon.post(PATH, asked, headers=headers(asked, Origin=page))
+        assert (found.status, found.headers["access-control-allow-origin"]) == (200, page)
+        preflight = {"Origin": page, "Access-Control-Request-Method": "POST"}
+        allowed = node.daemon.request("OPTIONS", PATH, None, preflight).headers[
+            "access-control-allow-headers"
+        ]
+        assert set(headers(asked)) <= set(allowed.split(", "))
+    finally:
+        setting(node, "http.origins", "")
 
 
 def test_switched_off_it_is_not_there(node: Node) -> None:
@@ -526,3 +543,29 @@ def test_conversations_and_memories_are_for_programs_that_were_given_them(
     assert "Memories" not in {one["name"] for one in owners}
     assert "resources" in result(node.daemon, "server/discover", control=True)["capabilities"]
     assert "resources" not in result(node.daemon, "server/discover")["capabilities"]
+
+
+GOLDEN = Path(__file__).with_name("golden") / "mcp.json"
+_VARIES = {"taskId", "createdAt", "lastUpdatedAt", "conversation", "version", "description", "instructions"}
+
+
+def _golden(found: Any) -> Any:
+    """The same without what differs from run to run, or is a sentence."""
+    if isinstance(found, dict):
+        return {key: "ANY" if key in _VARIES else _golden(value) for key, value in found.items()}
+    return [_golden(one) for one in found] if isinstance(found, list) else found
+
+
+def test_the_wire_keeps_its_golden_shape(slow: Node) -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "d", "version": "1"}}
+    found = {
+        "discover": result(slow.daemon, "server/discover"),
+        "initialize": older(slow.daemon, "initialize", **hello).json(),
+        "tools": result(slow.daemon, "tools/list"),
+        "asked": call(slow.daemon, "ask", {"message": "use Clock"}),
+        "called": call(slow.daemon, "Fact", control=True),
+        "failed": call(slow.daemon, "Failing", control=True)["isError"],
+        "task": call(slow.daemon, "Slow", {"seconds": 0.6}, capabilities=TASKS, control=True),
+        "refused": post(slow.daemon, "tools/call", name="nobody").json(),
+    }
+    assert _golden(found) == json.loads(GOLDEN.read_text())
