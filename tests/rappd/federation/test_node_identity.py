@@ -9,11 +9,12 @@ from pathlib import Path
 from threading import Barrier
 
 import pytest
+from cryptography import x509
 
 from envelopes.identity.certificates import identity_of, make_certificate
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
-from rappd.federation.node_identity import NodeIdentity, material
+from rappd.federation.node_identity import NodeIdentity, dialled_names, material
 
 
 @pytest.fixture
@@ -62,3 +63,11 @@ def test_certificate_of_another_identity_is_made_anew(home: Home) -> None:
     loads(found)
     assert found.certificate != before.certificate
     assert identity_of(found.certificate) == other.public
+
+
+def test_the_certificate_names_this_machine_and_no_address(home: Home) -> None:
+    found = x509.load_der_x509_certificate(material(home, home.identity()).certificate)
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    assert names.get_values_for_type(x509.DNSName) == dialled_names()
+    assert names.get_values_for_type(x509.IPAddress) == []
+    assert dialled_names()[1].endswith(".local")
