@@ -35,10 +35,10 @@ def test_person_without_a_terminal_scans_compares_chats_and_sees_a_twin_answer(
         phone.page.get_by_role("button", name="Start talking").click()
         phone.is_connected()
 
-        phone.write("hello")
-        phone.is_answered(1)
-        phone.page.get_by_role("combobox", name="Whom to ask").select_option("Gardener")
-        phone.write("how are the tomatoes?")
-        phone.is_answered(2)
+        phone.asks("hello")
+        with phone.more():
+            phone.page.get_by_role("button", name="New", exact=True).click()
+        phone.page.get_by_role("dialog", name="Talk with").get_by_role("button", name="Gardener").click()
+        phone.asks("how are the tomatoes?")
         expect(phone.page.get_by_text("fake-llm: how are the tomatoes?")).to_be_visible()
         assert phone.errors == []
