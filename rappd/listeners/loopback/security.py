@@ -38,7 +38,10 @@ _OWN_SITES = frozenset({"same-origin", "none"})
 """Values of ``Sec-Fetch-Site``."""
 _ALLOWED_HEADERS = (
     "Content-Type, Last-Event-ID, Authorization, A2A-Version, A2A-Extensions,"
-    " MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Idempotency-Key"
+    " MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Idempotency-Key, X-Session-Id, OpenAI-Beta,"
+    # OpenAI's library for browsers sends these with each request.
+    " X-Stainless-Arch, X-Stainless-Lang, X-Stainless-OS, X-Stainless-Package-Version, X-Stainless-Retry-Count,"
+    " X-Stainless-Runtime, X-Stainless-Runtime-Version, X-Stainless-Timeout"
 )
 
 

@@ -16,6 +16,7 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 from tests.rappd.programs.test_openai_chat import chunks, complete, content, result, tool, user
 
 PNG = "data:image/png;base64," + base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+PAGE = "https://page.example"
 GUID = "11111111-2222-4333-8444-555555555555"
 
 
@@ -24,7 +25,11 @@ def daemon(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterat
     """A daemon whose model is scripted, with one agent."""
     folder: Path = tmp_path_factory.mktemp("openai-input")
     found = RunningDaemon(
-        folder / "home", OPENAI_BASE_URL=f"{model.url}/v1", OPENAI_MODEL="m", RAPPD_MODEL_HELP="never"
+        folder / "home",
+        OPENAI_BASE_URL=f"{model.url}/v1",
+        OPENAI_MODEL="m",
+        RAPPD_MODEL_HELP="never",
+        RAPP_CORS_ORIGINS=PAGE,
     )
     found.drop("clock_agent.py", agent_source("Clock", 'return "noon"', "Tells the time."))
     yield found.start()
@@ -252,3 +257,11 @@ def test_hanging_up_stops_the_model(daemon: RunningDaemon, model: FakeModel, pat
         assert model.hung_up.wait(20)
     finally:
         model.hang = False
+
+
+def test_a_page_on_the_list_may_ask_with_openais_own_library(daemon: RunningDaemon) -> None:
+    preflight = {"Origin": PAGE, "Access-Control-Request-Method": "POST"}
+    allowed = daemon.request("OPTIONS", "/v1/chat/completions", None, preflight)
+    assert allowed.status == 204
+    headers = set(allowed.headers["access-control-allow-headers"].lower().split(", "))
+    assert {"authorization", "content-type", "x-session-id", "x-stainless-retry-count"} <= headers
