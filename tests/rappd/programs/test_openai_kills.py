@@ -116,3 +116,23 @@ def _event(response: http.client.HTTPResponse) -> dict[str, Any]:
         if line.startswith(b"data: "):
             found = json.loads(line[6:])
     return found
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
+def test_a_stop_ends_the_stream_with_an_error_event(
+    daemon: RunningDaemon, model: HalfSaid, path: str
+) -> None:
+    model.hang_after = True
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=20)
+    body = {"model": "brainstem", "input": "a story", "messages": [{"role": "user", "content": "a story"}]}
+    connection.request(
+        "POST", path, json.dumps({**body, "stream": True}), {"Content-Type": "application/json"}
+    )
+    response = connection.getresponse()
+    while b"The beginning" not in response.readline():
+        pass
+    daemon.stop()
+    last = [line for line in response.read().splitlines() if line.startswith(b"data: ")][-1]
+    found = json.loads(last[6:])
+    error = found["error"] if path == "/v1/chat/completions" else found["response"]["error"]
+    assert error["code"] in ("stopping", "stopped"), found
