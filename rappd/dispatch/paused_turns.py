@@ -60,7 +60,7 @@ async def continuation(
         )
     for attempt in range(_MOST_ATTEMPTS):
         id = following_turn(paused, attempt)
-        if not _came_to_nothing(await dispatcher.recorded(sender, id)):
+        if not came_to_nothing(await dispatcher.recorded(sender, id)):
             break
     return answer, id
 
@@ -79,6 +79,6 @@ async def rounds_of(
     return found
 
 
-def _came_to_nothing(answer: Envelope | None) -> bool:
-    """True for a refusal. What was cut off by a crash may have been done, and is not done again."""
+def came_to_nothing(answer: Envelope | None) -> bool:
+    """True for a refusal, so that a repeat may begin anew. What a crash cut off may have been done, and is not done again."""
     return answer is not None and answer.verb == ERROR and answer.data.get("reason") != "interrupted"

@@ -18,7 +18,7 @@ from envelopes.codecs.chat import ChatRequest
 from envelopes.codecs.openai_chat import OpenAIRequest
 from envelopes.envelope import as_uuid
 from envelopes.errors import ReportableError
-from rappd.dispatch.paused_turns import continuation
+from rappd.dispatch.paused_turns import came_to_nothing, continuation
 from rappd.dispatch.rows import thread_of
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError
@@ -183,7 +183,8 @@ def _named(message: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
 async def repeated_id(request: web.Request, program: Program) -> str:
     """An id for the turn of a request that has none: a program that says it repeats its request gets that one's.
 
-    (Libraries repeat a request whose connection broke, and say so, without a name for it.)
+    (Libraries repeat a request whose connection broke, and say so, without a name for it.) One that was refused, or
+    stopped as its program hung up, is begun anew.
     """
     digest = hashlib.sha256(f"{program.protocol}\0{program.sender}\0".encode())
     digest.update(await request.read())
@@ -191,7 +192,7 @@ async def repeated_id(request: web.Request, program: Program) -> str:
     if request.headers.get(RETRY_HEADER, "0") not in ("", "0"):
         since = (time.time_ns() // 1000) - _REPEATED_SECONDS * 1_000_000
         rows = await program.daemon.store.rows(*latest_of_beginning(program.sender, beginning, since))
-        if rows:
+        if rows and not came_to_nothing(await program.daemon.dispatcher.recorded(program.sender, rows[0][0])):
             return str(rows[0][0])
     return beginning + secrets.token_hex(6)
 

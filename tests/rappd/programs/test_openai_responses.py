@@ -247,3 +247,18 @@ def test_both_sides_of_a_call_stand_in_the_record(daemon: RunningDaemon, model: 
         ("weather in Oslo?", '→ weather {"place":"Oslo"}'),
         ("weather: rain", "Rainy."),
     ]
+
+
+def test_a_repeat_after_a_refusal_is_begun_anew(daemon: RunningDaemon, model: FakeModel) -> None:
+    """Such as one that its program did not wait for."""
+    model.will()
+    model.hang = True
+    model.reached.clear()
+    made = create(daemon, "patience", background=True)
+    assert model.reached.wait(20)
+    assert daemon.post(f"/v1/responses/{made['id']}/cancel").json()["status"] == "cancelled"
+    model.hang = False
+    model.will(says("here"))
+    again = create(daemon, "patience", background=True, headers={"x-stainless-retry-count": "1"})
+    assert again["id"] != made["id"]
+    daemon.wait_for(lambda: daemon.get(f"/v1/responses/{again['id']}").json()["status"] == "completed")
