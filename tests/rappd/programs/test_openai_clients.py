@@ -89,6 +89,33 @@ def test_the_ai_sdk_runs_its_own_tool_and_streams(daemon: RunningDaemon, model: 
     assert "It returned: sun in Rome" in ran.stdout, ran.stderr
 
 
+def test_openais_agents_for_javascript_run_their_own_tool(daemon: RunningDaemon) -> None:
+    code = f"""
+        import {{ Agent, run, tool, setDefaultOpenAIClient, setTracingDisabled }} from "@openai/agents";
+        import OpenAI from "openai";
+        import {{ z }} from "zod";
+        setDefaultOpenAIClient(new OpenAI({{ baseURL: "http://127.0.0.1:{daemon.port}/v1", apiKey: "any" }}));
+        setTracingDisabled(true);
+        const weather = tool({{
+            name: "weather", description: "The weather.", parameters: z.object({{ place: z.string() }}),
+            execute: async (asked) => "sun in " + asked.place,
+        }});
+        const guide = new Agent({{ name: "Guide", instructions: "Be brief.", model: "brainstem", tools: [weather] }});
+        const said = await run(guide, "use the tool", {{ stream: true }});
+        for await (const _ of said) {{}}
+        console.log(said.finalOutput);
+    """
+    ran = run_node("openai-agents-js", code)
+    assert "It returned: sun in Rome" in ran.stdout, ran.stderr
+
+
+def test_continue_says_hi(daemon: RunningDaemon, tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text(block("continue", daemon.port))
+    words = ["node", _program("continue", "cn"), "--config", str(tmp_path / "config.yaml"), "-p", "hi"]
+    ran = _run(words, tmp_path, CONTINUE_GLOBAL_DIR=str(tmp_path / "continue"))
+    assert HELLO in ran.stdout, ran.stdout + ran.stderr
+
+
 def test_llm_says_hi(daemon: RunningDaemon, tmp_path: Path) -> None:
     (tmp_path / "extra-openai-models.yaml").write_text(block("llm", daemon.port))
     program = str(Path(python_with("llm")).with_name("llm"))
