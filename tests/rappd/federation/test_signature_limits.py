@@ -15,8 +15,7 @@ from rappd.dispatch.rights import Caller
 from rappd.federation.request_auth import STRANGER
 from rappd.listeners.admission import ENTRANCE
 from rappd.listeners.federation.app import set_limits
-from rappd.listeners.federation.callers import FEDERATION
-from rappd.listeners.federation.envelopes import _By
+from rappd.listeners.federation.callers import FEDERATION, RequestSender
 
 GRANTED = Caller("federation", peer="f" * 64, caps=("HELP.brainstem",))
 
@@ -32,7 +31,7 @@ class Checks:
         return cast(Caller, self.outcome)
 
 
-def _by(checks: Checks, who: Caller = STRANGER, app: Any = None) -> _By:
+def _by(checks: Checks, who: Caller = STRANGER, app: Any = None) -> RequestSender:
     if app is None:
         app = {
             FEDERATION: SimpleNamespace(parts=SimpleNamespace(credentials=checks)),
@@ -40,7 +39,7 @@ def _by(checks: Checks, who: Caller = STRANGER, app: Any = None) -> _By:
         }
         set_limits(app)
     request = SimpleNamespace(app=app, remote="192.0.2.1", protocol=None)
-    return _By(cast(web.Request, request), who, "")
+    return RequestSender(cast(web.Request, request), who, "")
 
 
 def _envelope(verb: str) -> Envelope:
