@@ -85,6 +85,8 @@ class TimerFiring:
         try:
             tenant = await self._tenant(row.detail["workspace"])
             problem = self._gone(tenant, row)
+        except StoreError:
+            raise
         except (
             ReportableError
         ) as error:  # the twin is gone, or stopped: said in its conversation all the same
@@ -96,6 +98,7 @@ class TimerFiring:
         reply = await self._dispatcher.submit_once(envelope, caller, timed=timed).reply()
         if not handled.ran and row.last >= row.next:  # the clock was set back: this moment was told before
             return None
+        await self._turn_timers.remember_told(row)
         return self._ended(row, setter, caller, reply)
 
     async def handle(
@@ -111,13 +114,21 @@ class TimerFiring:
                 "model": "",
                 "requested_model": "",
             }
-        context.model_call = self._model_calls.reserve
+        context.model_call = self._reserve
         done = await handler(context)
         if told := late_text(row, late):
             done["response"] = f"{done.get('response', '')}\n\n{told}".strip()
             if "result" in done:
                 done["result"] = done["response"]
         return done
+
+    async def _reserve(self) -> None:
+        while True:
+            try:
+                return await self._model_calls.reserve()
+            except StoreError as problem:  # a full disk: the question waits, lest it is answered with that
+                log.warning("a timer's model call cannot be counted yet: %s", problem)
+                await asyncio.sleep(_AGAIN_SECONDS)
 
     def _data(self, row: TimerRow, late: float) -> dict[str, Any]:
         asks = bool(row.detail["asks"])
@@ -149,7 +160,6 @@ class TimerFiring:
             detail["agents"] = called[:8]
         failures = int(detail.get("failures", 0)) + 1 if failure else 0
         detail["failures"] = failures
-        self._turn_timers.told[setter.key] = row
         what = row.detail["what"]
         if failure:
             paused = bool(row.rule) and failures >= MOST_FAILURES
@@ -165,7 +175,7 @@ class TimerFiring:
         return detail
 
     def _tell(self, row: TimerRow, setter: Setter, what: str, do: str, key: str = "") -> None:
-        """Tells the owner. A phone is told in its session, a machine and a program in their conversation."""
+        """Tells the owner. A guest's phone, a machine and a program are told in their conversation alone."""
         if setter.is_owner:
             self._tell_owner(row, what, do, key or f"timer:{turn_id(row)}")
 

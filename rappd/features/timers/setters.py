@@ -40,8 +40,8 @@ class Setter(msgspec.Struct, frozen=True):
 
     @property
     def is_owner(self) -> bool:
-        """True for callers on this machine, and the owner in a session with phones: the owner is told by notices."""
-        return self.caps is None or (self.listener == "tether" and not self.device)
+        """True for callers on this machine, the owner's own phones, and the owner in a session: told by notices."""
+        return self.caps is None or (self.listener == "tether" and (self.mine or not self.device))
 
 
 def setter_of(caller: Caller, sender: str) -> Setter:

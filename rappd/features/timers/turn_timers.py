@@ -28,6 +28,8 @@ MOST = 1000
 LONGEST = 1000
 """Characters of what is to be done."""
 SNOOZE_SECONDS = 600.0
+_TOLD = "told"
+"""The kind of a row that keeps the timer that a caller was told last, for snoozing; it never runs."""
 _ID_DIGITS = 8
 _SNAPSHOT_DO = "rappd neighborhood schedule changes it"
 
@@ -40,8 +42,6 @@ class TurnTimers:
     ) -> None:
         self._timers, self._settings, self._clock = timers, settings, clock
         self._adding = asyncio.Lock()
-        self.told: dict[str, TimerRow] = {}
-        """By caller: the timer that was told last, for snoozing. It does not outlive the daemon."""
 
     @property
     def zone(self) -> str:
@@ -70,31 +70,14 @@ class TurnTimers:
             "set_at": self._clock(),
         }
         zone = moment.zone or self.zone
-        async with self._adding:  # two at once must not pass the limit together
-            if len(self.of(setter, anyone=False)) >= MOST:
-                raise ConflictError(
-                    f"{MOST} timers are set; this one was not.", do="Cancel some: rappd timers list"
-                )
-            return await self._set(
-                TimerRow(
-                    id=self._free_id(),
-                    kind=TURN,
-                    rule=moment.rule,
-                    zone=zone,
-                    next=self._moment(moment, zone),
-                    caller=setter.key,
-                    detail=detail,
-                )
-            )
+        return await self._set_one_more(setter, moment, zone, detail)
 
     def of(self, setter: Setter, *, anyone: bool = True) -> list[TimerRow]:
         """The timers of a caller, the next one first. ``anyone``: of one user of a caller that speaks for several."""
         return [
             row
             for row in self._timers.rows
-            if row.kind == TURN
-            and row.caller == setter.key
-            and (not anyone or setter.operator or row.detail["by"]["sender"] == setter.sender)
+            if row.kind == TURN and row.caller == setter.key and (not anyone or self._sees(setter, row))
         ]
 
     def all(self) -> list[TimerRow]:
@@ -158,23 +141,24 @@ class TurnTimers:
             replace(row, rule=moment.rule, next=self._moment(moment, row.zone), detail=detail)
         )
 
-    async def snooze(self, setter: Setter, moment: Moment | None) -> TimerRow:
-        """Tells once more, in ten minutes or at ``moment``, what was told last."""
-        last = self.told.get(setter.key)
-        if last is None:
-            raise NotFoundError("Nothing was told since the start.", do="Say “remind me in 10 minutes to …”.")
-        again = moment or Moment(wait=SNOOZE_SECONDS)
-        detail = {key: value for key, value in last.detail.items() if key not in ("paused", "failures")}
-        return await self._set(
-            replace(
-                last,
-                id=self._free_id(),
-                rule=again.rule,
-                next=self._moment(again, last.zone),
-                detail={**detail, "set_at": self._clock()},
-                last=0.0,
+    async def remember_told(self, row: TimerRow) -> None:
+        """Keeps the timer that its setter was told last, in place of the one before."""
+        id = f"{_TOLD}:{row.caller}"
+        await self._timers.put(
+            TimerRow(
+                id=id, kind=_TOLD, rule="", zone=row.zone, next=0.0, caller=row.caller, detail=row.detail
             )
         )
+
+    async def snooze(self, setter: Setter, moment: Moment | None) -> TimerRow:
+        """Tells once more, in ten minutes or at ``moment``, what was told last."""
+        known = (row for row in self._timers.rows if row.kind == _TOLD and row.caller == setter.key)
+        last = next(known, None)
+        if last is None or not self._sees(setter, last):
+            raise NotFoundError("Nothing was told yet.", do="Say “remind me in 10 minutes to …”.")
+        detail = {key: value for key, value in last.detail.items() if key not in ("paused", "failures")}
+        again = moment or Moment(wait=SNOOZE_SECONDS)
+        return await self._set_one_more(setter, again, last.zone, {**detail, "set_at": self._clock()})
 
     async def run(self, row: TimerRow) -> TimerRow:
         """Performs it now, once more than it would be."""
@@ -189,6 +173,29 @@ class TurnTimers:
     def _check_own(self, row: TimerRow) -> None:
         if row.kind != TURN:
             raise ConflictError("That is the schedule of snapshots.", do=_SNAPSHOT_DO)
+
+    def _sees(self, setter: Setter, row: TimerRow) -> bool:
+        return setter.operator or row.detail["by"]["sender"] == setter.sender
+
+    async def _set_one_more(
+        self, setter: Setter, moment: Moment, zone: str, detail: dict[str, object]
+    ) -> TimerRow:
+        async with self._adding:  # two at once must not pass the limit together
+            if len(self.of(setter, anyone=False)) >= MOST:
+                raise ConflictError(
+                    f"{MOST} timers are set; this one was not.", do="Cancel some: rappd timers list"
+                )
+            return await self._set(
+                TimerRow(
+                    id=self._free_id(),
+                    kind=TURN,
+                    rule=moment.rule,
+                    zone=zone,
+                    next=self._moment(moment, zone),
+                    caller=setter.key,
+                    detail=detail,
+                )
+            )
 
     def _moment(self, moment: Moment, zone: str) -> float:
         if moment.rule:

@@ -13,11 +13,12 @@ import pytest
 from agents.moments.moments import Moment
 from envelopes.envelope import DONE, ERROR, HELP, Envelope, new_id
 from neighborhoods.storage import IssuedToken
+from rappd.dispatch import unrecorded_replies
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestContext
-from rappd.errors import ConflictError, RefusedError
-from rappd.features.timers import turn_timers as limits
+from rappd.errors import ConflictError, NotFoundError, RefusedError, StoreError
+from rappd.features.timers import firing
 from rappd.features.timers.conversation import TimerConversation
 from rappd.features.timers.firing import TimerFiring
 from rappd.features.timers.model_calls import ModelCalls
@@ -28,6 +29,7 @@ from rappd.sessions.schedule.timers import Timers
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerRow, TimerTable
 from rappd.tenants.tenant import HOST
+from rappd.tether.devices import Device
 
 ID = "brainstem_0123456789abcdef"
 NOON = 1_796_040_000.0  # 2026-11-30 12:00 UTC
@@ -110,9 +112,15 @@ class Desk:
         return {"response": "It rains.", "agent_logs": self.logs, "model": "", "requested_model": ""}
 
     async def _tenant(self, name: str) -> Any:
+        return await self.tenant_now()
+
+    async def tenant_now(self) -> Any:
         return SimpleNamespace(id=ID, name=HOST)
 
     async def _tokens(self) -> list[IssuedToken]:
+        return await self.tokens_now()
+
+    async def tokens_now(self) -> list[IssuedToken]:
         return self.tokens
 
     async def _set_quiet(self, hours: str) -> None:
@@ -178,6 +186,19 @@ async def test_rights_are_the_lesser_of_then_and_now(desk: Desk) -> None:
     assert desk.news == [], "a machine's answers are not the owner's news"
 
 
+@pytest.mark.parametrize(("mine", "news"), [(True, ["Reminder: call mum."]), (False, [])])
+async def test_an_own_phones_reminder_is_the_owners_news_and_a_guests_is_not(
+    desk: Desk, mine: bool, news: list[str]
+) -> None:
+    caps = ("HELP.*", "TIMER")
+    desk.devices["phone"] = Device(id="phone", name="Anna", secret="", created_at=0.0)
+    setter = Setter("tether", "me", device="phone", mine=mine, caps=caps)
+    await desk.add("call mum", Moment(wait=60), setter, asks=False)
+    await desk.pass_time(60)
+    assert await desk.answers() == ["Reminder: call mum."]
+    assert desk.news == news
+
+
 async def test_a_token_that_ended_sets_nothing_off(desk: Desk) -> None:
     setter = Setter("federation", "cron_token-abcdefgh", caps=("HELP.brainstem", "TIMER"))
     token = IssuedToken("abcdefgh-1234", "cron", ("HELP.brainstem", "TIMER"), 0, 1 << 40, 0, 0)
@@ -200,15 +221,6 @@ def test_without_the_capability_nobody_from_elsewhere_sets_any() -> None:
         with pytest.raises(RefusedError):
             setter_of(caller, "somebody")
     assert setter_of(Caller("federation", peer="pi", caps=("TIMER",)), "pi_0123").key == "peer:pi"
-
-
-async def test_the_1001st_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MOST", 3)
-    for number in range(3):
-        await desk.add(f"timer {number}", Moment(wait=600))
-    with pytest.raises(ConflictError, match="3 timers are set; this one was not"):
-        await desk.add("one more", Moment(wait=600))
-    await desk.add("of another caller", Moment(wait=600), Setter("loopback", "me"))
 
 
 async def test_three_failures_pause_it_and_the_owner_is_told_once(desk: Desk) -> None:
@@ -267,10 +279,124 @@ async def test_a_timer_sets_no_other_timers(desk: Desk) -> None:
         await desk.conversation.perform(context, "timers.ask", {"text": "remind me in 5 minutes to run"})
 
 
-async def test_a_thousand_timers_due_at_once_are_all_told_once(desk: Desk) -> None:
+async def test_the_1001st_is_refused_and_a_thousand_due_at_once_are_all_told_once(desk: Desk) -> None:
+    await desk.add("the first", Moment(wait=60), asks=False)
+    await desk.pass_time(60)
     for number in range(1000):
         await desk.add(f"timer {number}", Moment(wait=60), asks=False)
+    with pytest.raises(ConflictError, match="1000 timers are set; this one was not"):
+        await desk.add("one more", Moment(wait=60))
+    with pytest.raises(ConflictError, match="1000 timers are set"):
+        await desk.turn_timers.snooze(OWNER, None)
+    assert len(desk.turn_timers.of(OWNER)) == 1000
+    program = Setter("loopback", "me")
+    await desk.add("of another caller", Moment(wait=7200), program)
     await desk.pass_time(120)
     answers = await desk.answers()
-    assert len(answers) == len(set(answers)) == 1000
+    assert len(answers) == len(set(answers)) == 1001
     assert desk.turn_timers.of(OWNER) == []
+    assert [row.detail["what"] for row in desk.turn_timers.of(program)] == ["of another caller"]
+
+
+async def test_snooze_tells_once_more_after_a_restart(desk: Desk) -> None:
+    await desk.add("call mum", Moment(wait=600), asks=False)
+    await desk.pass_time(600)
+    await desk.close()
+    await desk.open()
+    row = await desk.turn_timers.snooze(OWNER, None)
+    assert (row.detail["what"], row.next) == ("call mum", desk.now + 600)
+    await desk.pass_time(600)
+    assert await desk.answers() == ["Reminder: call mum."] * 2
+
+
+async def test_snooze_tells_nothing_that_was_told_another_user(desk: Desk) -> None:
+    anna, ben = Setter("loopback", "anna"), Setter("loopback", "ben")
+    await desk.add("buy a ring", Moment(wait=600), anna, asks=False)
+    await desk.pass_time(600)
+    with pytest.raises(NotFoundError, match="Nothing was told yet"):
+        await desk.turn_timers.snooze(ben, None)
+    assert (await desk.turn_timers.snooze(anna, None)).detail["what"] == "buy a ring"
+
+
+@pytest.mark.parametrize("step", ["claim", "commit_reply", "set", "end"])
+async def test_on_a_full_disk_it_is_tried_again_and_told_once(
+    desk: Desk, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(firing, "_AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(unrecorded_replies, "PAUSES", (0.01,))
+    await desk.add("tell me the weather", Moment(rule="daily 13:00"))
+    full = FullDisk(
+        desk.store if step in ("claim", "commit_reply") else desk.timers._table, step, monkeypatch
+    )
+    desk.now += HOUR
+    desk.timers._changed.set()
+    await full.is_met(2 if step != "end" else 1)
+    full.empty()
+    await desk.pass_time(0)
+    assert await desk.answers() == ["It rains."]
+    assert len(desk.asked) == 1 and desk.news == ["tell me the weather: It rains."]
+    await desk.close()
+    await desk.open()
+    await desk.pass_time(0)
+    assert len(desk.asked) == 1, "nor again after the next start"
+
+
+async def test_rights_that_cannot_be_read_now_remove_no_timer(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(firing, "_AGAIN_SECONDS", 0.01)
+    desk.tokens = [IssuedToken("abcdefgh-1234", "cron", ("HELP.brainstem", "TIMER"), 0, 1 << 40, 0, 0)]
+    setter = Setter("federation", "cron_token-abcdefgh", caps=("HELP.brainstem", "TIMER"))
+    await desk.add("tell me the weather", Moment(wait=HOUR), setter)
+    full = FullDisk(desk, "tokens_now", monkeypatch)
+    desk.now += HOUR
+    desk.timers._changed.set()
+    await full.is_met(2)
+    full.empty()
+    await desk.pass_time(0)
+    assert len(desk.asked) == 1
+
+
+@pytest.mark.parametrize("stops", ["before it is found", "before its turn begins"])
+async def test_a_twin_that_stops_just_then_is_asked_once_it_is_back(
+    desk: Desk, stops: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(firing, "_AGAIN_SECONDS", 0.01)
+    await desk.add("ask Rose how the garden is", Moment(wait=HOUR))
+    desk.dispatcher.unroute(ID)
+    found = FullDisk(desk, "tenant_now", monkeypatch)
+    if stops == "before its turn begins":
+        found.empty()
+    desk.now += HOUR
+    desk.timers._changed.set()
+    await found.is_met(2)
+    found.empty()
+    desk.dispatcher.route(ID, HOST, desk._perform)
+    await desk.pass_time(0)
+    assert await desk.answers() == ["It rains."]
+    assert len(desk.asked) == 1 and desk.turn_timers.of(OWNER) == []
+
+
+class FullDisk:
+    """One step of the work, which fails as on a full disk until there is room again."""
+
+    def __init__(self, of: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._work, self._full, self._met = getattr(of, step), True, 0
+        monkeypatch.setattr(of, step, self._begin)
+
+    def _begin(self, *arguments: Any, **named: Any) -> asyncio.Future[Any]:
+        return asyncio.ensure_future(self._try(*arguments, **named))
+
+    async def _try(self, *arguments: Any, **named: Any) -> Any:
+        self._met += 1
+        if self._full:
+            raise StoreError("The disk is full.")
+        return await self._work(*arguments, **named)
+
+    async def is_met(self, times: int) -> None:
+        async with asyncio.timeout(10):
+            while self._met < times:
+                await asyncio.sleep(0.005)
+
+    def empty(self) -> None:
+        self._full = False
