@@ -356,6 +356,7 @@ class Daemon:
             ),
             self.notices,
             quiet,
+            spoke=self.tether.timer_spoke,
         )
         return timers
 

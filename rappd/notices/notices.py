@@ -40,6 +40,8 @@ class Notices:
         self._writes: set[asyncio.Task[None]] = set()
         self._unwritten: set[str] = set()
         """Keys whose change could not be written down; each later write tries them again."""
+        self.watchers: set[Callable[[], None]] = set()
+        """Called whenever a notice came or went."""
         self.applies: dict[str, Callable[[str], bool]] = {}
         """By kind: False for a subject that is settled, so that its notice is of no use any more."""
 
@@ -63,12 +65,13 @@ class Notices:
             self.settle(next(iter(self._waiting)))
         for listener in self._listeners:
             listener(notice)
+        self._changed()
 
     def settle(self, key: str) -> None:
         """Removes a notice whose matter is over; nothing when there is none."""
         if self._waiting.pop(key, None) is not None:
             self._write(key)
-            self._gone(key)
+            self._went(key)
 
     async def dismiss(self, key: str) -> Notice:
         """Removes a notice that the owner has seen, by its key or the beginning of it.
@@ -120,9 +123,17 @@ class Notices:
         now = self._waiting.get(notice.key)
         if now is not None and now.at == notice.at:
             del self._waiting[notice.key]
-            self._gone(notice.key)
+            self._went(notice.key)
         if now is not notice:  # it was told, or is another one, and was written meanwhile
             self._write(notice.key)
+
+    def _went(self, key: str) -> None:
+        self._gone(key)
+        self._changed()
+
+    def _changed(self) -> None:
+        for watcher in list(self.watchers):
+            watcher()
 
     def _write(self, key: str) -> None:
         """Writes down that the notice of this key waits, or does not wait any more."""

@@ -172,6 +172,18 @@ class Phones:
         for connection in self.connections:
             connection.allow()
 
+    def notices_changed(self) -> None:
+        """Shows connected phones at once what waits now."""
+        for connection in self.connections:
+            if connection.speaker is not None:
+                self.waiting.show(connection)
+
+    def timer_spoke(self, user: str, thread: str) -> None:
+        """Tells the phones of a user that a timer spoke in one of the user's conversations."""
+        for connection in self.connections:
+            if connection.speaker is not None and connection.speaker.user_guid == user:
+                connection.show({"type": "timer", "thread": thread})
+
     def move(self) -> None:
         """Takes the connected phones into the current session."""
         for connection in self.connections:

@@ -89,6 +89,7 @@ class TetherService:
         self._home, self._settings, self._identity, self._notices = home, settings, identity, notices
         self._devices: DeviceRegistry | None = None
         self._open: _Open | None = None
+        notices.watchers.add(self._notices_changed)
         self._opening = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -248,6 +249,15 @@ class TetherService:
         self.devices.let_approve(device, approve)
         if self._open is not None:
             self._open.phones.allow(device)
+
+    def timer_spoke(self, user: str, thread: str) -> None:
+        """Tells connected phones of a user that a timer spoke on a thread; the others read it at their next visit."""
+        if self._open is not None:
+            self._open.phones.timer_spoke(user, thread)
+
+    def _notices_changed(self) -> None:
+        if self._open is not None:
+            self._open.phones.notices_changed()
 
     def workflows_changed(self) -> None:
         """Shows connected phones the workflows that they may start now."""

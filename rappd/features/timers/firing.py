@@ -13,7 +13,6 @@ from typing import Any
 from envelopes.envelope import DONE, ERROR, HELP, Envelope, as_uuid
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher, Timed
-from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Handler, RequestContext
 from rappd.errors import ConflictError, NotFoundError, RefusedError, StoreError, UsageProblemError
 from rappd.features.timers.model_calls import ModelCalls
@@ -53,11 +52,15 @@ class TimerFiring:
         notices: Notices,
         quiet: Callable[[], str],
         clock: Callable[[], float] = time.time,
+        spoke: Callable[[str, str], None] = lambda user, thread: None,
     ) -> None:
-        """``tenant`` gives the brainstem or twin of a workspace, opened if need be. ``quiet``: the owner's quiet hours."""
+        """``tenant`` gives the brainstem or twin of a workspace, opened if need be. ``quiet``: the owner's quiet hours.
+
+        ``spoke`` gets the user and the thread of each turn that is over.
+        """
         self._timers, self._turn_timers, self._rights = timers, turn_timers, rights
         self._dispatcher, self._tenant, self._model_calls = dispatcher, tenant, model_calls
-        self._notices, self._quiet, self._clock = notices, quiet, clock
+        self._notices, self._quiet, self._clock, self._spoke = notices, quiet, clock, spoke
         self._room = asyncio.Semaphore(_AT_ONCE)
         timers.register(TURN, self._fire)
         timers.register(TELLING, self._tell_later)
@@ -99,7 +102,8 @@ class TimerFiring:
         if not handled.ran and row.last >= row.next:  # the clock was set back: this moment was told before
             return None
         await self._turn_timers.remember_told(row)
-        return self._ended(row, setter, caller, reply)
+        self._spoke(setter.sender, row.detail["thread"])
+        return self._ended(row, setter, late, reply)
 
     async def handle(
         self, context: RequestContext, handler: Handler, row: TimerRow, late: float
@@ -151,7 +155,7 @@ class TimerFiring:
             f"{names}, which did this before, is gone or quarantined.", do="rappd agents list"
         )
 
-    def _ended(self, row: TimerRow, setter: Setter, caller: Caller, reply: Envelope) -> dict[str, object]:
+    def _ended(self, row: TimerRow, setter: Setter, late: float, reply: Envelope) -> dict[str, object]:
         detail = dict(row.detail)
         text = str(reply.data.get("response") or reply.data.get("result") or "")
         failure = _failure(reply)
@@ -168,10 +172,13 @@ class TimerFiring:
                 failed = f"“{what}” failed {failures} times and is paused: {failure}"
                 self._tell(row, setter, failed, f"rappd timers resume {row.id}", key=f"timer-paused:{row.id}")
             elif failures == 1:
-                self._tell(row, setter, f"“{what}” was not done: {failure}", "rappd timers list")
-        else:
-            first = text.partition("\n")[0]
-            self._tell(row, setter, f"{what}: {first}" if row.detail["asks"] else text.partition("\n")[0], "")
+                said = f"“{what}” was not done: {failure} {late_text(row, late)}".strip()
+                self._tell(row, setter, said, "rappd timers list")
+        elif row.detail["asks"]:
+            said = f"{what}: {text.partition(chr(10))[0]} {late_text(row, late)}".strip()
+            self._tell(row, setter, said, "")
+        else:  # its text says how late it is
+            self._tell(row, setter, text.partition("\n")[0], "")
         return detail
 
     def _tell(self, row: TimerRow, setter: Setter, what: str, do: str, key: str = "") -> None:

@@ -3,10 +3,11 @@
 import { composer } from "./web/components/chat/composer.js";
 import { conversationWith } from "./web/components/chat/conversation.js";
 import { send } from "./web/components/chat/turn-request.js";
-import { conversations } from "./web/components/conversations/conversations-state.js";
+import { conversations, openConversation } from "./web/components/conversations/conversations-state.js";
 import { turnList } from "./web/components/conversations/turn-list.js";
 import { autoscroll } from "./web/lib/autoscroll.js";
 import { fill, h, icon } from "./web/lib/dom.js";
+import * as operations from "./web/lib/operations.js";
 
 const TRIES = ["what can you do?", "what day is it in 10 days?", "remember that my car is red"];
 
@@ -22,6 +23,16 @@ export function ownConversation(key) {
   const ask = (text) => send(conversation, text) && end.toEnd();
   scroller.append(h("div", { class: "chat-column" }, empty, list.element));
   scroller.addEventListener("grew", () => end.grew());
+
+  /** Reads what a timer said here that this page does not show yet, as while it was closed. */
+  const readTimers = async () => {
+    const { thread } = conversation;
+    if (!thread) return;
+    const recorded = await operations.conversations.show({ thread }).catch(() => null); // at the next visit, then
+    const here = new Set(conversation.turns.map(({ id }) => id));
+    if (conversation.thread !== thread || !recorded?.turns.some(({ id, timer }) => timer && !here.has(id))) return;
+    await openConversation(thread).catch(() => null);
+  };
 
   const draw = () => {
     empty.hidden = conversation.turns.length > 0;
@@ -51,6 +62,7 @@ export function ownConversation(key) {
     ),
     shown: list.draw,
     write: writing.focus,
+    readTimers,
     reveal: list.reveal,
     close() {
       for (const [type, heard] of watched) conversation.removeEventListener(type, heard);

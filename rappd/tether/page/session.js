@@ -83,6 +83,9 @@ export class Session {
     this.sendUnsent();
   }
 
+  /** A timer spoke in a conversation of this phone's user; the view that shows it reads it. */
+  timerSpoke() {}
+
   /** The page is looked at again: its timers were slow meanwhile, so that silence says nothing yet. */
   seen() {
     this.wake();
@@ -180,6 +183,7 @@ export class Session {
     if (message.type === "ping") this.frames?.send({ type: "pong" });
     else if (message.type === "welcome") this.welcomed(message);
     else if (message.type === "standing") this.stands(message);
+    else if (message.type === "timer") this.timerSpoke(message.thread);
     else if (message.type === "events") this.shown(message);
     else if (message.type === "refused") this.refused(message);
     else if (message.type === "presence") this.change({ here: message.here.filter((name) => name !== this.device.name) });

@@ -65,12 +65,15 @@ export function talk(session, machine, { onLeave }) {
       own = ownConversation(key);
       fill(body, own.element);
       own.shown();
+      if (connected) own.readTimers();
     }
     store(PLACE, toRoom ? { room: true } : { key });
     drawHeading();
     view.update();
     if (anew) own.write();
   }
+
+  session.timerSpoke = (thread) => conversationWith(key).thread === thread && own?.readTimers();
 
   const drawHeading = () => {
     if (!placed) return; // a conversation is read from where it is known whose it is
@@ -101,6 +104,7 @@ export function talk(session, machine, { onLeave }) {
     if (!placed) place();
     if (joined.shown && !session.id) go({ toRoom: false, to: "" });
     daemon.look().then(resume);
+    own?.readTimers();
   };
 
   view.update = () => {
