@@ -50,6 +50,8 @@ def test_a_late_reminder_is_told_by_the_browser_the_command_and_in_waiting(
     for said in (*page.evaluate("window.told"), told.read_text()):
         assert said.startswith("Reminder: call mum. This is 2 h late: it was due ")
     assert page.evaluate("window.told.length") == told.read_text().count("|") == 1
+    assert daemon.cli("notices", "dismiss", "--all").returncode == 0
+    expect(news).to_have_count(0)
     page.close()
 
 
