@@ -71,16 +71,27 @@ async def describe_servers(settings: Settings, providers: ProviderSelector) -> d
 
 
 async def try_server(
-    settings: Settings, providers: ProviderSelector, kind: str, fields: Mapping[str, str]
+    settings: Settings, providers: ProviderSelector, kind: str, fields: Mapping[str, str], *, own_port: int
 ) -> CheckResult:
     """Tries a server before it is used. A key that is kept goes only where it belongs. Raises ``UsageProblemError``."""
     _check_kind(kind, ("server", "azure"))
+    if is_own(fields.get("url", ""), own_port):
+        return CheckResult("itself", ITSELF, "Type the address of a model server.")
     key = fields.get("key") or _kept_key(settings, kind, fields.get("url", ""))
     if kind == "azure":
         version = fields.get("version") or settings.text("azure.version")
         azure = Azure(fields.get("url", ""), fields.get("model", ""), key, version)
         return await check_azure(azure, providers.worker_serves)
     return await check_server(fields.get("url", ""), key, fields.get("model", ""), providers.worker_serves)
+
+
+ITSELF = "That is rappd itself: it would ask itself without end."
+
+
+def is_own(address: str, port: int) -> bool:
+    """True for an address of this daemon, which answers in OpenAI's words, too."""
+    _, host, its_port = _origin(address)
+    return its_port == port and (host in ("localhost", "::1", "0.0.0.0") or host.startswith("127."))  # noqa: S104
 
 
 def changes_for(settings: Settings, kind: str, fields: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -151,6 +151,7 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
             daemon.model_choices,
             daemon.model_downloads,
             daemon.tenants.layout,
+            lambda: daemon.port,
         ),
         MemoryOperations(tether.listing),
         SearchOperations(daemon),

@@ -61,7 +61,7 @@ def test_server_is_tested_corrected_saved_and_answers(
     trial = form.locator(".trial")
     for address, reason in (
         (f"http://127.0.0.1:{free_port()}", "Nothing listens at"),
-        (f"http://127.0.0.1:{daemon.port}/#", "does not send JSON"),
+        (f"http://127.0.0.1:{daemon.port}/#", "rappd itself"),
         ("no web address", "That is not a web address."),
     ):
         _fill(page, "Another server", Address=address, Key=KEY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,8 +14,9 @@ from envelopes.codecs.chat import DEFAULT_USER_GUID, model_name
 from rappd.daemon.live_settings import LiveSettings
 from rappd.daemon.local_models import describe_local
 from rappd.daemon.model_downloads import ModelDownloads
-from rappd.daemon.model_servers import changes_for, describe_servers, try_server
+from rappd.daemon.model_servers import ITSELF, changes_for, describe_servers, is_own, try_server
 from rappd.dispatch.rows import thread_of
+from rappd.errors import UsageProblemError
 from rappd.features.arguments import MissingArgumentError
 from rappd.features.operation import ANYBODY, OWNER, ShownTurn, Text, operation
 from rappd.tenants.model_choices import ModelChoices
@@ -33,7 +35,10 @@ class ModelOperations:
         choices: ModelChoices,
         downloads: ModelDownloads,
         layout: TwinLayout,
+        port: Callable[[], int],
     ) -> None:
+        """``port`` is where this daemon itself answers in OpenAI's words."""
+        self._port = port
         self._providers, self._live, self._choices = providers, live, choices
         self._downloads, self._layout = downloads, layout
 
@@ -80,7 +85,7 @@ class ModelOperations:
     ) -> dict[str, Any]:
         """Asks a model server one question before it is used: `works`, or the reason why not and what to do."""
         fields = _given(url=url, key=key, model=model, version=version, server=server)
-        found = await try_server(self._live.current, self._providers, kind, fields)
+        found = await try_server(self._live.current, self._providers, kind, fields, own_port=self._port())
         return {"works": found.works, **msgspec.structs.asdict(found)}
 
     @operation("models.use", "POST", "/models/use", right=OWNER)
@@ -95,6 +100,8 @@ class ModelOperations:
     ) -> dict[str, Any]:
         """Takes answers from a server of this `kind` from now on, with its `url`, `key`, `model`, `version`, `server`."""
         fields = _given(url=url, key=key, model=model, version=version, server=server)
+        if is_own(fields.get("url", ""), self._port()):
+            raise UsageProblemError(ITSELF, do="Type the address of a model server.")
         await self._live.set_all(changes_for(self._live.current, kind, fields))
         await self._providers.look()
         return {"status": "ok", "used": self._providers.kind}

@@ -26,7 +26,7 @@ FIRST = """\
 
   Talk      {url}   or: rappd chat
   Model     none (keyword matching)  rappd models connect
-  Agents    13 ready                 drop files into ~/newcomer/brainstem/agents
+  Agents    15 ready                 drop files into ~/newcomer/brainstem/agents
   Machines  {listener}
   Phones    off                      rappd pair
   Data      ~/newcomer               private
@@ -111,7 +111,7 @@ def test_narrow_terminal_puts_hints_below_whole_links(newcomer: RunningDaemon) -
 def test_a_later_start_is_one_line(newcomer: RunningDaemon) -> None:
     assert newcomer.cli("start", "--detach").returncode == 0
     assert newcomer.cli("stop").returncode == 0
-    for columns, words in ((120, "  no model  13 agents"), (80, "  no model"), (40, "")):
+    for columns, words in ((120, "  no model  15 agents"), (80, "  no model"), (40, "")):
         started = on_terminal(newcomer, "start", "--detach", columns=columns)
         assert started.code == 0
         line = started.lines[0]
@@ -198,7 +198,7 @@ def test_a_second_start_is_a_conflict_that_changes_nothing(newcomer: RunningDaem
 def test_detached_daemon_stops_completely(newcomer: RunningDaemon) -> None:
     started = newcomer.cli("start", "--detach", "--json")
     told = json.loads(started.stdout)["daemon"]
-    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 13)
+    assert (told["port"], told["name"], told["agents"]) == (newcomer.port, "desk", 15)
     newcomer.chat("what can you do?")
     pid = int((newcomer.home / "rappd.pid").read_text().split()[0])
     all_of_it = [pid, *descendants(pid)]
@@ -264,7 +264,7 @@ def test_status_and_open(busy: RunningDaemon) -> None:
     seen = on_terminal(busy, "status")
     assert seen.lines[0] == f"✓ desk_{busy.get('/health').json()['node'][-4:]} is running on port {busy.port}"
     assert "  Model     fake model, fake-llm" in seen.lines
-    assert "  Agents    15 ready, 1 file with faults" in seen.lines
+    assert "  Agents    17 ready, 1 file with faults" in seen.lines
     told = json.loads(busy.cli("status", "--json").stdout)["status"]
     assert told["port"] == busy.port
     assert "url" not in told, "a status is no key"
