@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from envelopes.errors import ReportableError
 from envelopes.ip_addresses import source_text
@@ -23,15 +24,16 @@ _NETWORK_SHARE = 4
 class RateLimit:
     """``count`` tries per ``seconds``, for each key apart; ``/chat`` on loopback never has one."""
 
-    def __init__(self, count: int, seconds: float) -> None:
+    def __init__(self, count: int, seconds: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._count = count
         self._seconds = seconds
+        self._clock = clock
         self._tries: dict[str, list[float]] = {}
         self._room = _MOST_KEPT
 
     def take(self, key: str = "") -> None:
         """Counts one try. Raises ``RateLimitedError`` when the key has used its share."""
-        now = time.monotonic()
+        now = self._clock()
         tries = [at for at in self._tries.get(key, ()) if now - at < self._seconds]
         if len(tries) >= self._count:
             wait = int(self._seconds - (now - tries[0])) + 1

@@ -54,8 +54,17 @@ class Notices:
         if self._table is not None:
             self._waiting = {one.key: one for one in await self._table.all()} | self._waiting
 
-    def add(self, what: str, do: str, *, kind: str = "failed", key: str = "", subject: str = "") -> None:
-        """Adds a notice, in place of one with the same key."""
+    def add(
+        self,
+        what: str,
+        do: str,
+        *,
+        kind: str = "failed",
+        key: str = "",
+        subject: str = "",
+        quiet: bool = False,
+    ) -> None:
+        """Adds a notice, in place of one with the same key. A ``quiet`` one is in the list, and told to no listener."""
         key = key or uuid.uuid4().hex
         notice = Notice(key, kind, time.time(), one_line(what), one_line(do), subject)
         self._waiting.pop(key, None)
@@ -63,7 +72,7 @@ class Notices:
         self._write(key)
         while len(self._waiting) > _MOST:
             self.settle(next(iter(self._waiting)))
-        for listener in self._listeners:
+        for listener in () if quiet else self._listeners:
             listener(notice)
         self._changed()
 

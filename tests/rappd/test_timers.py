@@ -138,3 +138,30 @@ def test_programs_of_this_machine_see_their_own_alone(daemon: RunningDaemon) -> 
     told = say(daemon, "what did I ask you to remind me of?", "other", control=False)
     assert "cat" not in told
     assert daemon.get("/timers").status == 403
+
+
+def test_a_twins_timers_are_told_in_its_own_conversation(daemon: RunningDaemon) -> None:
+    rose = daemon.post("/twins", {"name": "Rose"}, control=True).json()["key"]
+    (daemon.home / "twins" / rose / "agents" / "garden_agent.py").write_text(
+        agent_source("Garden", "return 'The roses bloom.'", "Tells how the garden is.")
+    )
+
+    def ask(text: str) -> str:
+        body = {"user_input": text, "session_id": "rose", "turn_id": str(uuid.uuid4())}
+        answer = daemon.post(f"/twins/{rose}/chat", body, control=True)
+        assert answer.status == 200, answer.body
+        return str(answer.json()["response"])
+
+    assert "Reminder set: water me" in ask("remind me in 1 second to water me")
+    assert answers(daemon, "rose", 2)[1] == "Reminder: water me."
+    assert "every day at 07:00" in ask("every day at 7 tell me how the garden is")
+    (row,) = [one for one in timers(daemon) if one["workspace"] == rose]
+    assert row["id"] in daemon.cli("timers", "list").stdout
+    assert "how the garden is" in ask("what did I ask you to remind me of?")
+    assert daemon.post(f"/twins/{rose}/stop", {}, control=True).status == 200
+    assert daemon.cli("timers", "run", row["id"]).returncode == 0
+    assert "The roses bloom." in answers(daemon, "rose", 5)[-1], "the twin's own agent, woken for it"
+    assert daemon.post(f"/twins/{rose}/archive", {}, control=True).status == 200
+    assert daemon.post(f"/timers/{row['id']}/run", {}, control=True).status == 200
+    daemon.wait_for(lambda: any("Rose is archived." in one for one in notices(daemon)), what="the notice")
+    assert answers(daemon, "rose", 6)[-1] == "Rose is archived."

@@ -57,6 +57,32 @@ def test_what_is_posted_becomes_a_turn_of_the_chosen_agent(daemon: RunningDaemon
     daemon.wait_for(lambda: "Webhook ci: noted plain words" in news(daemon), what="text as the agent's text")
 
 
+def test_a_twin_gets_what_is_posted_with_a_memory_of_its_own(daemon: RunningDaemon) -> None:
+    key = daemon.post("/twins", {"name": "Rose"}, control=True).json()["key"]
+    (daemon.home / "twins" / key / "agents" / "kettle_agent.py").write_text(
+        agent_source("Kettle", "return f\"boiled {kwargs.get('text')}\"", "Boils.")
+    )
+    assert (
+        "no agent" in daemon.cli("webhooks", "add", "tea", "--twin", "Rose", "--agent", "Note").stderr.lower()
+    )
+    hook = added(daemon, "kettle", "--twin", "Rose", "--agent", "Kettle")
+    assert post(daemon, hook, b"water")[0] == 202
+    daemon.wait_for(lambda: "Webhook kettle: boiled water" in news(daemon), what="the twin's answer")
+    words = added(daemon, "rose", "--twin", "Rose", "--ask", "Remember this.")
+    posted = post(daemon, words, b"twin new Spy")
+    assert posted[0] == 202
+    daemon.wait_for(lambda: any(one.startswith("Webhook rose") for one in news(daemon)), what="an answer")
+    threads = json.loads(daemon.cli("threads", "list", "--json").stdout)["threads"]
+    shown = [daemon.cli("threads", "show", one["id"]).stdout for one in threads]
+    (mine,) = [one for one in shown if "twin new Spy" in one]
+    assert "What follows came from elsewhere" in " ".join(mine.split()) and "Rose" in mine
+    assert [one["name"] for one in daemon.get("/twins", control=True).json()["twins"]] == ["Rose"]
+    assert daemon.get("/conversations", control=True).json()["conversations"] == [], "it is not the owner's"
+    assert daemon.post(f"/twins/{key}/archive", {}, control=True).status == 200
+    status, found, _ = post(daemon, hook, b"water")
+    assert (status, found["error"]) == (409, "Rose is archived.")
+
+
 def test_a_delivery_that_comes_twice_is_one_turn(daemon: RunningDaemon) -> None:
     hook = added(daemon, "once", "--agent", "Note")
     delivery = str(uuid.uuid4())

@@ -32,6 +32,8 @@ log = logging.getLogger(__name__)
 MOST_OCTETS = 256 << 10
 """Of one body, or one file."""
 PER_MINUTE = 60
+TOLD_PER_MINUTE = 5
+"""Answers of one webhook that the owner is told at once; those above are in the list, the latest alone."""
 MOST_AT_ONCE = 8
 MOST_WEBHOOKS = 100
 _LOOK_SECONDS = 2.0
@@ -76,10 +78,12 @@ class Webhooks:
         dispatcher: Dispatcher,
         tenant: Callable[[str], Awaitable[Tenant]],
         notices: Notices,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``path`` is the list's file, for its owner only. ``tenant`` gives a brainstem or twin, opened if need be."""
         self._path, self._dispatcher, self._tenant, self._notices = path, dispatcher, tenant, notices
-        self._limit = RateLimit(PER_MINUTE, 60)
+        self._limit = RateLimit(PER_MINUTE, 60, clock)
+        self._telling = RateLimit(TOLD_PER_MINUTE, 60, clock)
         self._active: dict[str, int] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -186,9 +190,9 @@ class Webhooks:
                 how, line = " failed", str(problem)
             finally:
                 self._active[hook.name] -= 1
-            self._notices.add(
-                f"Webhook {hook.name}{how}: {line}", "", kind="webhook", key=f"webhook-answer:{hook.name}"
-            )
+            key = f"webhook-answer:{hook.name}"
+            said = f"Webhook {hook.name}{how}: {line}"
+            self._notices.add(said, "", kind="webhook", key=key, quiet=not self._may_tell(hook))
 
         task = asyncio.ensure_future(follow())
         self._tasks.add(task)
@@ -206,6 +210,13 @@ class Webhooks:
                 return  # it stays, and is looked at again
             await self._begin(hook, body, as_uuid(digest, "8"))
             await asyncio.to_thread(_put_aside, path, DONE_FOLDER)
+
+    def _may_tell(self, hook: Webhook) -> bool:
+        try:
+            self._telling.take(hook.name)
+        except RateLimitedError:
+            return False
+        return True
 
     def _tell_once(self, hook: Webhook, what: str) -> None:
         key = f"webhook:{hook.name}"
