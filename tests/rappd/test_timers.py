@@ -14,11 +14,10 @@ BROKEN = agent_source("Garden", "raise RuntimeError('no sensor')", "Tells how th
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    running = RunningDaemon(tmp_path_factory.mktemp("timers") / "home").start()
-    (running.agents / "weather_agent.py").write_text(WEATHER)
-    (running.agents / "garden_agent.py").write_text(BROKEN)
-    running.post("/agents/reload", {}, control=True)
-    yield running
+    running = RunningDaemon(tmp_path_factory.mktemp("timers") / "home")
+    running.drop("weather_agent.py", WEATHER)
+    running.drop("garden_agent.py", BROKEN)
+    yield running.start()
     running.stop()
 
 

@@ -21,10 +21,9 @@ NOTE = agent_source("Note", "return f\"noted {kwargs.get('text') or kwargs.get('
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    running = RunningDaemon(tmp_path_factory.mktemp("hooks") / "home").start()
-    (running.agents / "note_agent.py").write_text(NOTE)
-    running.post("/agents/reload", {}, control=True)
-    yield running
+    running = RunningDaemon(tmp_path_factory.mktemp("hooks") / "home")
+    running.drop("note_agent.py", NOTE)
+    yield running.start()
     running.stop()
 
 
