@@ -183,6 +183,7 @@ class Daemon:
             models=self.model_choices,
             notices=self.notices,
             perform=lambda *asked: self.operations.perform(*asked),
+            writes=mode != "read",
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)
         self.notices.applies["approval"] = self._waits_for_approval

@@ -81,6 +81,8 @@ class TenantServices:
     """Structural operations, of an agent of that tenant."""
     peers: PeerGateway | None = None
     """The way to other machines; None where there is none."""
+    writes: bool = True
+    """False where a home is only looked at: nothing is made in it."""
     timers: TimerGateway | None = None
     """The way to set timers; None where none run."""
 
@@ -161,6 +163,7 @@ class Tenant:
             thinking=services.providers,
             modes=self.settings,
         )
+        self._writes = services.writes
         schemas = private_root / "schemas"
         self.schemas = ListenerSchemas(schemas if name == HOST else schemas / name)
         self.ready = asyncio.Event()
@@ -208,7 +211,7 @@ class Tenant:
         self._looked = time.monotonic()
         self._glanced = 0.0
         changes = await self.registry.refresh()
-        if changes and (listeners := [one.listener for one in self.registry.serving() if one.listener]):
+        if changes and self._writes and (listeners := [one.listener for one in self.registry.serving() if one.listener]):
             await in_file_pool(self.schemas.keep, listeners)
         self.publish()
         return changes
