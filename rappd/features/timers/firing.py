@@ -14,7 +14,14 @@ from envelopes.envelope import DONE, ERROR, HELP, Envelope, as_uuid
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher, Timed
 from rappd.dispatch.turns import Handler, RequestContext
-from rappd.errors import ConflictError, NotFoundError, RefusedError, StoreError, UsageProblemError
+from rappd.errors import (
+    ConflictError,
+    NotFoundError,
+    RefusedError,
+    StoreError,
+    UsageProblemError,
+    disk_problem,
+)
 from rappd.features.timers.model_calls import ModelCalls
 from rappd.features.timers.setters import Setter, SetterRights, read_setter
 from rappd.features.timers.turn_timers import TURN, TurnTimers
@@ -90,6 +97,8 @@ class TimerFiring:
             problem = self._gone(tenant, row)
         except StoreError:
             raise
+        except OSError as error:
+            raise disk_problem(error) or error
         except (
             ReportableError
         ) as error:  # the twin is gone, or stopped: said in its conversation all the same

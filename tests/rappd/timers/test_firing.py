@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -34,6 +35,7 @@ from rappd.tether.devices import Device
 ID = "brainstem_0123456789abcdef"
 NOON = 1_796_040_000.0  # 2026-11-30 12:00 UTC
 HOUR = 3600.0
+ROSE = "rose"
 OWNER = Setter("control", "me", operator=True)
 
 
@@ -112,10 +114,10 @@ class Desk:
         return {"response": "It rains.", "agent_logs": self.logs, "model": "", "requested_model": ""}
 
     async def _tenant(self, name: str) -> Any:
-        return await self.tenant_now()
+        return await self.twin_now() if name == ROSE else SimpleNamespace(id=ID, name=HOST)
 
-    async def tenant_now(self) -> Any:
-        return SimpleNamespace(id=ID, name=HOST)
+    async def twin_now(self) -> Any:
+        return SimpleNamespace(id=ID, name=ROSE)
 
     async def _tokens(self) -> list[IssuedToken]:
         return await self.tokens_now()
@@ -362,15 +364,19 @@ async def test_rights_that_cannot_be_read_now_remove_no_timer(
     assert len(desk.asked) == 1
 
 
-@pytest.mark.parametrize("stops", ["before it is found", "before its turn begins"])
+@pytest.mark.parametrize("stops", ["before it is found", "on a full disk", "before its turn begins"])
 async def test_a_twin_that_stops_just_then_is_asked_once_it_is_back(
     desk: Desk, stops: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(firing, "_AGAIN_SECONDS", 0.01)
-    await desk.add("ask Rose how the garden is", Moment(wait=HOUR))
-    desk.dispatcher.unroute(ID)
-    found = FullDisk(desk, "tenant_now", monkeypatch)
+    await desk.turn_timers.add(
+        "tell me how the garden is", Moment(wait=HOUR), OWNER, asks=True, workspace=ROSE, thread=desk.thread
+    )
+    found = FullDisk(desk, "twin_now", monkeypatch)
+    if stops == "on a full disk":
+        found.problem = OSError(errno.ENOSPC, "No space left on device")
     if stops == "before its turn begins":
+        desk.dispatcher.unroute(ID)
         found.empty()
     desk.now += HOUR
     desk.timers._changed.set()
@@ -387,6 +393,7 @@ class FullDisk:
 
     def __init__(self, of: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self._work, self._full, self._met = getattr(of, step), True, 0
+        self.problem: Exception = StoreError("The disk is full.")
         monkeypatch.setattr(of, step, self._begin)
 
     def _begin(self, *arguments: Any, **named: Any) -> asyncio.Future[Any]:
@@ -395,7 +402,7 @@ class FullDisk:
     async def _try(self, *arguments: Any, **named: Any) -> Any:
         self._met += 1
         if self._full:
-            raise StoreError("The disk is full.")
+            raise self.problem
         return await self._work(*arguments, **named)
 
     async def is_met(self, times: int) -> None:
