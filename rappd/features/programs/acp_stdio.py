@@ -135,15 +135,12 @@ class AcpBridge:
             await socket.receive_str()
 
     async def _pass_on(self, octets: bytes) -> None:
+        found = None
         with suppress(RpcError):
             found = jsonrpc.decode(octets)
-            if (
-                isinstance(found, RpcAnswer)
-                and self._waiting.pop(found.id, None) is not None
-                and not self._waiting
-            ):
-                self._idle.set()
-        await self._write(octets)
+        await self._write(octets)  # first: who waits for the end closes the output
+        if isinstance(found, RpcAnswer) and self._waiting.pop(found.id, None) is not None and not self._waiting:
+            self._idle.set()
 
     async def _give_up(self, what: str = "rappd is not running.") -> None:
         for id in list(self._waiting):
