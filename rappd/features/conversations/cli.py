@@ -127,8 +127,7 @@ def talk(
         _converse(session, status)
         return
     answer = session.ask(sentence, None if printer.for_scripts else TurnRenderer(""))
-    if not printer.for_scripts:
-        session.tell_news()
+    printer.note(session.tell_news)
     printer.result({"chat": answer}, lambda _: None)  # the words were printed as they came
 
 

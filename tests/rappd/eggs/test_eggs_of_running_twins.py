@@ -100,7 +100,7 @@ def test_a_hatching_is_taken_back_in_conversation(make_place: Callable[..., Plac
     assert home.runs("", "HatchEgg", take_back="20000101T000000Z-000000").startswith("Error: ")
 
 
-def test_late_failure_is_shown_in_page_and_next_turn(two: tuple[Place, Place], tmp_path: Path) -> None:
+def test_late_failure_is_shown_in_page_and_told_once(two: tuple[Place, Place], tmp_path: Path) -> None:
     desk, kitchen = two
     key = desk.new("Promised")
     first = kitchen.hatch(desk.pack(key, tmp_path / "1.egg"))["receipt"]
@@ -114,7 +114,8 @@ def test_late_failure_is_shown_in_page_and_next_turn(two: tuple[Place, Place], t
 
     stranger = kitchen.daemon.post("/chat", {"user_input": "hello"})
     assert stranger.status == 200 and "notice" not in stranger.json(), "only the operator asked for it"
-    notice = kitchen.says_to("", "hello")["notice"]
-    assert notice.startswith(said) and notice.endswith(seen["do"])
-    assert "notice" not in kitchen.says_to("", "hello"), "once is enough"
+    assert "notice" not in kitchen.says_to("", "hello"), "news are no part of an answer"
+    (told,) = kitchen.daemon.post("/notices/tell", control=True).json()["told"]
+    assert told.startswith(said)
+    assert kitchen.daemon.post("/notices/tell", control=True).json()["told"] == [], "once is enough"
     assert "My own" in (kitchen.twin(key) / "soul.md").read_text()
