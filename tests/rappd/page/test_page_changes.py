@@ -236,6 +236,7 @@ async def test_choices_have_words_and_their_raw_value_in_small_print(site: Any) 
     }
     row |= {"from": "default", "kind": "choice", "choices": list(words), "choice_words": words, "live": True}
     site.daemon.scripted["GET /settings"] = [
+        (200, {"settings": [row]}),  # for the list, and for programs
         (200, {"settings": [row]}),
         (200, {"settings": [row | {"value": "none"}]}),
     ]
