@@ -122,7 +122,7 @@ def test_what_was_answered_is_found_by_an_index(path: Path, statement: str, valu
     ("statement", "values"),
     [
         (operations._CLAIM_ONE, 8), (operations._DONE_ONE, 3), (transactions._FIND._statements[1], 1),
-        (transactions._ADVANCE._statements[1], 4), (transactions._DESCRIBE._statements[1], 10),
+        (transactions._ADVANCE._statements[1], 4), (transactions._DESCRIBE._statements[1], 12),
     ],
 )  # fmt: skip
 def test_what_comes_alone_sets_up_no_temporary_database(path: Path, statement: str, values: int) -> None:
