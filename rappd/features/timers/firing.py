@@ -98,7 +98,9 @@ class TimerFiring:
         except StoreError:
             raise
         except OSError as error:
-            raise disk_problem(error) or error
+            if (full := disk_problem(error)) is None:
+                raise
+            raise full from error
         except (
             ReportableError
         ) as error:  # the twin is gone, or stopped: said in its conversation all the same
