@@ -211,7 +211,11 @@ class Tenant:
         self._looked = time.monotonic()
         self._glanced = 0.0
         changes = await self.registry.refresh()
-        if changes and self._writes and (listeners := [one.listener for one in self.registry.serving() if one.listener]):
+        if (
+            changes
+            and self._writes
+            and (listeners := [one.listener for one in self.registry.serving() if one.listener])
+        ):
             await in_file_pool(self.schemas.keep, listeners)
         self.publish()
         return changes

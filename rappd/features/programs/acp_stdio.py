@@ -139,7 +139,11 @@ class AcpBridge:
         with suppress(RpcError):
             found = jsonrpc.decode(octets)
         await self._write(octets)  # first: who waits for the end closes the output
-        if isinstance(found, RpcAnswer) and self._waiting.pop(found.id, None) is not None and not self._waiting:
+        if (
+            isinstance(found, RpcAnswer)
+            and self._waiting.pop(found.id, None) is not None
+            and not self._waiting
+        ):
             self._idle.set()
 
     async def _give_up(self, what: str = "rappd is not running.") -> None:
