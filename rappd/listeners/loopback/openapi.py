@@ -175,8 +175,9 @@ def _describe_row(row: Operation, described: dict[str, Any]) -> None:
 
 def _operation(path: str, method: str, handler: Any) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "Done", "content": {"application/json": {}}}
+    slash = "_slash" if path.endswith("/") and path != "/" else ""
     operation: dict[str, Any] = {
-        "operationId": re.sub(r"\W+", "_", f"{method}{path}").strip("_"),
+        "operationId": re.sub(r"\W+", "_", f"{method}{path}").strip("_") + slash,
         "summary": (inspect.getdoc(handler) or "").split("\n", 1)[0],
         "responses": {
             "200": answer,

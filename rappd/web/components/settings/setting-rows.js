@@ -27,6 +27,7 @@ const GROUPS = {
   neighborhood: "Neighborhood",
   estate: "Estate",
   notify: "Notices",
+  timers: "Timers",
 };
 
 /** The settings in folded groups by the first part of their names; `reveal(name)` opens and focuses one. */
