@@ -151,7 +151,7 @@ async def other_machines(stack: AsyncExitStack, folder: Path) -> int:
     service = SimpleNamespace(parts=parts, peer_store=None, node=machine, tenants=tenants, eggs=None)
     listening = socket.create_server((HOST, 0))
     listening.setblocking(False)
-    runner = await federation.serve(cast(Any, service), [listening])
+    runner = await federation.serve(cast(Any, SimpleNamespace(federation=service)), [listening])
     stack.push_async_callback(runner.cleanup)
     return int(listening.getsockname()[1])
 

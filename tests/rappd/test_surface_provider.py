@@ -13,6 +13,7 @@ import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
+from agents.providers.first_text import with_first_text
 from twins.workspace.workspace import DEFAULT_SOUL
 
 FAULT = "ValueError: too warm (line 18)"
@@ -350,7 +351,7 @@ def test_an_agent_may_use_the_model_within_its_share(desk: Desk) -> None:
     assert (available, model) == (True, "small")
     inner = desk.model.asked[1]
     assert inner["messages"] == [
-        {"role": "system", "content": "be brief"},
+        {"role": "system", "content": with_first_text("be brief")},
         {"role": "user", "content": "ping"},
     ]
     assert "tools" not in inner

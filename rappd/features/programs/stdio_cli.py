@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from pathlib import Path
 
 import click
 
+from agents.runtime.programs import known_to_shell
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_err, print_out, wrapped
 from rappd.cli.printer import JSON, Printer
@@ -74,7 +74,7 @@ def _program() -> str:
     here = Path(sys.argv[0])
     if here.name == "rappd" and here.exists():
         return str(here.absolute())
-    return shutil.which("rappd") or "rappd"
+    return known_to_shell("rappd") or "rappd"
 
 
 def _variables() -> dict[str, str]:

@@ -135,7 +135,7 @@ def test_offline_unknown_name_is_not_a_failed_twin(
 
     nobody = says("show me Paris")
     assert nobody.startswith(
-        '(no model) No twin is called "Paris", and none of my agents does that. I can: tell time'
+        '(no model) No twin is called "Paris", and none of my agents does that. I can: '
     ), nobody
     assert says("show me the twin Paris") == '(no model) Twin failed: No twin "Paris".', "it was meant"
     city = agent_source("Map", 'return "A map of " + kwargs["city"]', "Shows a city on a map.",
