@@ -62,7 +62,7 @@ function program(row, opened) {
   const error = row.error && h("p", { class: "warn" }, `Last refused ${ago(row.error_at)}: ${row.error}`);
   return h(
     "li",
-    { class: "row" },
+    { class: "program-row" },
     h("strong", {}, nameOf(row)),
     h("span", { class: "soft" }, ` over ${row.title}, ${ago(row.last)}`),
     h("p", { class: "soft" }, [came(row), allowed(row)].filter(Boolean).join(". ")),
