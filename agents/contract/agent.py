@@ -28,7 +28,7 @@ REACHING = frozenset({"AskPeer"})
 """Agents that speak to other machines for the person."""
 
 TIMING = frozenset({"Timer"})
-"""Agents that set timers for whoever speaks."""
+"""Agents that set timers for the person who speaks."""
 
 
 def is_structural(name: str) -> bool:

@@ -46,7 +46,7 @@ class ListenerError(ContractError):
 
 
 class LoadedListener:
-    """One payload class with its handler. ``perform`` takes the fields, as an agent's does."""
+    """A payload class with its handler. ``perform`` takes the fields, as an agent's does."""
 
     def __init__(
         self, form: PayloadForm, payload: type, handler: Callable[[Any], Any], shown: Any = None

@@ -54,7 +54,7 @@ class NoMomentError(AgentError):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """One time: ``wait`` seconds from now, ``at`` a local time, or again and again by ``rule`` (``schedule/rules.py``).
+    """A time: ``wait`` seconds from now, ``at`` a local time, or again and again by ``rule`` (``schedule/rules.py``).
 
     ``remark`` is to be said of it, "" for nothing. ``zone`` is the time zone that was named.
     """

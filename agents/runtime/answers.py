@@ -30,7 +30,7 @@ _LINE = re.compile(r"[\r\n\0]")
 
 
 class EmittedPayload(msgspec.Struct, omit_defaults=True):
-    """One payload of a listener's handler: a value with its root, or text as the handler wrote it."""
+    """A payload of a listener's handler: a value with its root, or text as the handler wrote it."""
 
     root: str = ""
     data: msgspec.Raw = msgspec.Raw(b"null")

@@ -179,7 +179,7 @@ def show(id: str, description: str, at: str) -> dict[str, Any]:
 
 
 def line(body: Mapping[str, Any]) -> bytes:
-    """One line of a stream."""
+    """A line of a stream."""
     return orjson.dumps(body, default=str) + b"\n"
 
 

@@ -269,7 +269,7 @@ def completion(
 def chunk(
     id: str, created: int, model: str, delta: Mapping[str, Any], finish: str | None = None
 ) -> dict[str, Any]:
-    """One piece of a streamed answer."""
+    """A piece of a streamed answer."""
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
     return {**_head(id, created, model, "chat.completion.chunk"), "choices": [choice]}
 
@@ -314,7 +314,7 @@ def models(found: Sequence[tuple[str, str]], created: int) -> dict[str, Any]:
 
 
 def model_entry(id: str, description: str, created: int) -> dict[str, Any]:
-    """One model."""
+    """A model, as the list of models has it."""
     return {
         "id": id,
         "object": "model",

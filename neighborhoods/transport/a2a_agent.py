@@ -51,7 +51,7 @@ async def fetch_card(url: str, *, wait: float = CARD_SECONDS) -> ForeignCard:
 
 
 async def ask(entry: Entry, text: str, *, session: str, wait: float, nonce: str) -> str:
-    """One message to the agent whose card is at ``entry.url``: what it answers, as text.
+    """A message to the agent whose card is at ``entry.url``: what it answers, as text.
 
     ``nonce`` is the id of the message, ``session`` its context. Raises ``PeerOfflineError`` (``maybe_sent`` unless it
     surely was not reached) and ``PeerFailedError``.

@@ -264,7 +264,7 @@ class CallOperations:
         return None
 
     async def _call_legacy(self, entry: Entry, text: str, wait: float) -> OwnersCall:
-        """One turn of a published brainstem or an A2A agent, recorded like any call; nothing of it is queued."""
+        """A turn of a published brainstem or an A2A agent, recorded like any call; nothing of it is queued."""
         m = self._machines
         data = call_data(text, "", None)
         name = entry.name or entry.host

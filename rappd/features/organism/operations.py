@@ -37,7 +37,7 @@ class Introspection:
         ]
 
     def whole(self, endpoint: Endpoint[Call]) -> dict[str, Any]:
-        """One of them with its XSD, an example, its JSON Schema, and its text for models."""
+        """A listener or an agent with its XSD, an example, its JSON Schema, and its text for models."""
         from envelopes.payloads.schemas import example, tool_text, xml_text, xsd
 
         form = _form(endpoint)
@@ -99,7 +99,7 @@ class OrganismOperations:
 
     @operation("organism.listener", "GET", "/organism/listeners/{name}", right=ANYBODY, of_tenant=True)
     async def listener(self, tenant: Tenant, name: str) -> dict[str, Any]:
-        """One of them with its XSD, an example in XML, its JSON Schema, and its text for models."""
+        """A listener or an agent with its XSD, an example in XML, its JSON Schema, and its text for models."""
         offered = self._endpoints.agents(tenant.name, Caller("loopback"))
         found = [one for one in offered if one.kind == "agent" and name in (one.name, _form(one).name)]
         if len(found) != 1:

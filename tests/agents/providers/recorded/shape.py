@@ -35,7 +35,7 @@ def stream(*values: Any, done: bool = True, comment: str = "") -> bytes:
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
-    """One piece of a streamed answer."""
+    """A piece of a streamed answer."""
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     return {"object": "chat.completion.chunk", "model": "m", "choices": [choice], **more}
 
