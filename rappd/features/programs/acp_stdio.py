@@ -17,6 +17,7 @@ from envelopes.codecs import acp, jsonrpc
 from envelopes.codecs.jsonrpc import Id, RpcAnswer, RpcCall, RpcError
 from envelopes.envelope import new_id
 from rappd.daemon.home import Home
+from rappd.features.programs.mcp_stdio import line_writer
 
 AWAY_SECONDS = 30.0
 """A daemon that ended is waited for so long: a restart is noticed by nobody."""
@@ -165,15 +166,7 @@ def run(home: Home) -> None:
 
 
 async def _run(home: Home) -> None:
-    out, lock = sys.stdout.buffer, asyncio.Lock()
-
-    def put(line: bytes) -> None:
-        out.write(line.replace(b"\n", b" ") + b"\n")
-        out.flush()
-
-    async def write(line: bytes) -> None:
-        async with lock:
-            await asyncio.to_thread(put, line)
+    write = line_writer()
 
     async def lines() -> AsyncIterator[bytes]:
         while line := await asyncio.to_thread(sys.stdin.buffer.readline, jsonrpc.MOST_BYTES + 1):

@@ -153,7 +153,8 @@ def run(home: Home) -> None:
     asyncio.run(_run(home))
 
 
-async def _run(home: Home) -> None:
+def line_writer() -> Callable[[bytes], Awaitable[None]]:
+    """A function that writes one line to stdout at a time, off the event loop."""
     out, lock = sys.stdout.buffer, asyncio.Lock()
 
     def put(line: bytes) -> None:
@@ -163,6 +164,12 @@ async def _run(home: Home) -> None:
     async def write(line: bytes) -> None:
         async with lock:
             await asyncio.to_thread(put, line)
+
+    return write
+
+
+async def _run(home: Home) -> None:
+    write = line_writer()
 
     connector = aiohttp.UnixConnector(path=str(home.socket), limit=0)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
