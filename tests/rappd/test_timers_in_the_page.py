@@ -42,7 +42,7 @@ def test_a_late_reminder_is_told_by_the_browser_the_command_and_in_waiting(
     page.get_by_role("button", name="No notices by this browser").wait_for()
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
     assert daemon.post(f"/timers/{timer}/resume", {}, control=True).status == 200
-    page.wait_for_function("window.told.length > 0")
+    page.wait_for_function("() => window.told.length > 0")
     daemon.wait_for(lambda: told.exists() and told.read_text().endswith("|"), what="the command to run")
     news = page.get_by_role("region", name="News").get_by_role("listitem")
     expect(news).to_have_count(1)

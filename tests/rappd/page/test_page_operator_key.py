@@ -135,7 +135,7 @@ async def test_ended_session_is_told_in_one_sentence(site: Any, former: str) -> 
         assert await page.evaluate("localStorage.getItem('rappd.proof')") is None
         await page.reload()
         await expect(page.locator("#write")).to_be_visible()
-        await page.wait_for_function("fetch('/health').then(() => true)")
+        await page.wait_for_function("() => fetch('/health').then(() => true)")
         await expect(sentence).to_have_count(0)
 
 
