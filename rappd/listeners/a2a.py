@@ -17,7 +17,7 @@ from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import join
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError
-from rappd.listeners import programs
+from rappd.listeners import program_requests, programs
 from rappd.listeners.a2a_tasks import ASK, PROTOCOL, Tasks
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body
@@ -50,7 +50,7 @@ def _served(
 
     def add(handler: Spoken) -> Spoken:
         for base in _BASES:
-            routes.route(method, base + path)(programs.spoken(PROTOCOL, shape)(handler))
+            routes.route(method, base + path)(program_requests.spoken(PROTOCOL, shape)(handler))
         return handler
 
     return add
@@ -88,7 +88,7 @@ async def json_rpc(request: web.Request, program: Program) -> web.StreamResponse
             return await _stream(request, program, called.method, called.params, _RpcEvents(called.id))
         found = await _answer(request, program, called.method, called.params)
     except ReportableError as problem:
-        programs.note_refusal(request, PROTOCOL, program, problem)
+        program_requests.note_refusal(request, PROTOCOL, program, problem)
         is_of_http = problem.status in _OF_HTTP or isinstance(problem, UnknownModelError)
         ident = await _read(request, a2a.rpc_id, raw)
         return _json(a2a.rpc_error(ident, problem), problem.status if is_of_http else 200)
@@ -146,7 +146,7 @@ async def _answer(
     if method == "SendMessage":
         sent = await _read(request, a2a.read_sent, params)
         begun, turn = await tasks.begin(sent)
-        with programs.until_stopped(request):
+        with program_requests.until_stopped(request):
             at = await (tasks.noted(begun, turn) if sent.at_once else tasks.ended(begun, turn))
         return {"task": a2a_tasks.task(at, history=sent.history)}
     if method == "ListTasks":
@@ -206,7 +206,7 @@ async def _stream(
     events_of = tasks.stream(found, after, whole=whole, everything=everything)
     async with opened(request, **headers) as events:
         try:
-            with programs.until_stopped(request):
+            with program_requests.until_stopped(request):
                 async for piece in with_beats(events_of, BEAT_SECONDS):
                     programs.program_of(request, PROTOCOL)  # its trust may have ended meanwhile
                     if piece is None:
@@ -214,7 +214,7 @@ async def _stream(
                     else:
                         await events.send(shape.event(piece[1]), piece[0])
         except ReportableError as problem:
-            programs.note_refusal(request, PROTOCOL, program, problem)
+            program_requests.note_refusal(request, PROTOCOL, program, problem)
             await shape.refuse(events, problem)
     return events.response
 

@@ -20,7 +20,7 @@ from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import RefusedError
 from rappd.features.calls.operations import call_data
 from rappd.federation.errors import ShuttingDownError
-from rappd.listeners import programs
+from rappd.listeners import program_turns, programs
 from rappd.listeners.programs import Program, Target
 from rappd.store.conversation_table import PROGRAM_SESSION
 from rappd.store.turn_table import RecordedTurn, TurnRow, recorded_turn, recorded_turns
@@ -46,7 +46,7 @@ class Tasks:
         if sent.task:
             await self._refuse_more(sent)
         key = f"{self._target.workspace}\0{sent.message_id}"  # to another it is another message
-        id = programs.turn_id(self._program, key)
+        id = program_turns.turn_id(self._program, key)
         asked = sent.text or _call_text(sent.skill, sent.args)
         turn = self._turns.lately(self._program.sender, id)  # of a repeat, with all that it said
         if turn is None:
@@ -59,7 +59,7 @@ class Tasks:
         context = sent.context or f"{_CONTEXTS}{as_uuid(digest[:32], '8')}"
         more = {"message_id": sent.message_id}
         if sent.skill and sent.skill != ASK:
-            return await programs.begin_call(
+            return await program_turns.begin_call(
                 self._program,
                 self._target.workspace,
                 sent.skill,
@@ -70,7 +70,9 @@ class Tasks:
             )
         await programs.target_of(self._program, self._target.id)  # may it talk?
         request = ChatRequest(sent.text, [], None, self._program.sender, pictures=sent.pictures)
-        return await programs.begin(self._program, self._target, request, id=key, session=context, more=more)
+        return await program_turns.begin(
+            self._program, self._target, request, id=key, session=context, more=more
+        )
 
     async def noted(self, found: TaskRecord, turn: Turn) -> TaskRecord:
         """The task as it is, once it is in the record: only then a client is told of it."""

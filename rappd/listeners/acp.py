@@ -40,20 +40,10 @@ from rappd.errors import RefusedError
 from rappd.features.conversations.conversations import Conversations
 from rappd.listeners.bodies import plain, problem
 from rappd.listeners.federation.callers import FEDERATION
-from rappd.listeners.program_turns import earlier, thread_in
-from rappd.listeners.programs import (
-    BRAINSTEM,
-    MOST_AT_ONCE,
-    Program,
-    RefusedTurnError,
-    Target,
-    begin,
-    note_refusal,
-    program_of,
-    shown_name,
-    target_of,
-    targets,
-)
+from rappd.listeners.program_requests import MOST_AT_ONCE, note_refusal
+from rappd.listeners.program_turns import RefusedTurnError, begin
+from rappd.listeners.programs import BRAINSTEM, Program, Target, program_of, shown_name, target_of, targets
+from rappd.listeners.recorded_turns import earlier, thread_in
 from rappd.version import __version__
 
 log = logging.getLogger(__name__)

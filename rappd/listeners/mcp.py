@@ -41,15 +41,9 @@ from rappd.listeners.mcp_tools import (
     with_answers,
 )
 from rappd.listeners.mcp_tools import opened as unsealed
-from rappd.listeners.programs import (
-    MOST_AT_ONCE,
-    Program,
-    cancel_when_gone,
-    note_refusal,
-    program_of,
-    shown_name,
-    turn_id,
-)
+from rappd.listeners.program_requests import MOST_AT_ONCE, cancel_when_gone, note_refusal
+from rappd.listeners.program_turns import turn_id
+from rappd.listeners.programs import Program, program_of, shown_name
 from rappd.version import __version__
 
 routes = web.RouteTableDef()

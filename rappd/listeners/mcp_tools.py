@@ -21,19 +21,9 @@ from rappd.daemon.home import OPERATOR_KEY
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
-from rappd.listeners.program_turns import earlier, question_of, resumed
-from rappd.listeners.programs import (
-    BRAINSTEM,
-    Program,
-    RefusedTurnError,
-    begin,
-    begin_call,
-    refused,
-    session_of,
-    target_of,
-    targets,
-    turn_id,
-)
+from rappd.listeners.program_turns import RefusedTurnError, begin, begin_call, session_of, turn_id
+from rappd.listeners.programs import BRAINSTEM, Program, refused, target_of, targets
+from rappd.listeners.recorded_turns import earlier, question_of, resumed
 from rappd.store.conversation_table import PROGRAM_SESSION
 from rappd.store.inbox_table import DONE_KEPT_SECONDS
 from rappd.tenants.tenant import HOST

@@ -18,17 +18,9 @@ from rappd.dispatch.paused_turns import NoSuchCallError
 from rappd.dispatch.turns import Turn
 from rappd.listeners.bodies import ok
 from rappd.listeners.openai import begin_turn, pieces
-from rappd.listeners.programs import (
-    Program,
-    cancel_when_gone,
-    json_body,
-    refused,
-    reply_of,
-    spoken,
-    target_of,
-    targets,
-    until_stopped,
-)
+from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken, until_stopped
+from rappd.listeners.program_turns import reply_of
+from rappd.listeners.programs import Program, refused, target_of, targets
 
 routes = web.RouteTableDef()
 

@@ -24,24 +24,9 @@ from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError
 from rappd.listeners.bodies import JSON, ok
 from rappd.listeners.event_stream import EventStream, opened
-from rappd.listeners.programs import (
-    BRAINSTEM,
-    Program,
-    Target,
-    begin,
-    cancel_when_gone,
-    json_body,
-    raw_body,
-    refused,
-    reply_of,
-    session_of,
-    speaking_for,
-    spoken,
-    target_of,
-    targets,
-    turn_id,
-    until_stopped,
-)
+from rappd.listeners.program_requests import cancel_when_gone, json_body, raw_body, spoken, until_stopped
+from rappd.listeners.program_turns import begin, reply_of, session_of, turn_id
+from rappd.listeners.programs import BRAINSTEM, Program, Target, refused, speaking_for, target_of, targets
 from rappd.store.inbox_table import latest_of_beginning
 from rappd.transcript.model_history import history_of
 

@@ -30,19 +30,10 @@ from rappd.listeners.openai import (
     problem,
     repeated_id,
 )
-from rappd.listeners.program_turns import resumed
-from rappd.listeners.programs import (
-    BRAINSTEM,
-    Program,
-    RefusedTurnError,
-    cancel_when_gone,
-    json_body,
-    reply_of,
-    speaking_for,
-    spoken,
-    target_of,
-    until_stopped,
-)
+from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken, until_stopped
+from rappd.listeners.program_turns import RefusedTurnError, reply_of
+from rappd.listeners.programs import BRAINSTEM, Program, speaking_for, target_of
+from rappd.listeners.recorded_turns import resumed
 from rappd.store.conversation_table import asked_query, remove, turns_query
 from rappd.transcript.model_history import history_of
 

@@ -1,75 +1,186 @@
-"""Turns of foreign programs in the record: what was said before in a conversation, and what a restart cut off."""
+"""The turn that a foreign program's request becomes: its conversation, its id in the record, and what it came to."""
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Mapping
 from typing import Any
 
-import orjson
+import msgspec
 
-from envelopes.codecs import emergence
-from envelopes.envelope import HELP, PEER_THREAD, THREAD, Envelope
+from envelopes.codecs.chat import ChatRequest, request_envelope
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, as_uuid, new_id
+from envelopes.errors import ReportableError
+from envelopes.program_input import ProgramInput
+from rappd.dispatch.rights import Caller
 from rappd.dispatch.rows import thread_of
 from rappd.dispatch.turns import Turn
-from rappd.listeners.programs import Program, Target, turn_id
-from rappd.store.conversation_table import ConversationRow, one_query
+from rappd.errors import NotFoundError, RappdError
+from rappd.listeners.programs import Program, Target, brainstem_of, refused
+from rappd.store.conversation_table import PROGRAM_SESSION, one_query
 from rappd.tenants.tenant import HOST
-from rappd.transcript.model_history import history_of
 
-_ASKED = """SELECT body FROM events WHERE thread = (SELECT number FROM threads WHERE substr(threads.id, 25) = substr(?1, 25)
-    AND threads.id = ?1) AND id = ?2 AND verb = 'HELP' ORDER BY n LIMIT 1"""
-MOST_REMEMBERED = 20
-"""Turns of a conversation that a program goes on with."""
-_CLAIMED = """SELECT workspace, (SELECT body FROM events WHERE thread = (SELECT number FROM threads
-        WHERE substr(threads.id, 25) = substr(inbox.thread, 25) AND threads.id = inbox.thread)
-    AND id = inbox.id AND verb = inbox.verb ORDER BY n LIMIT 1)
-    FROM inbox WHERE sender = ? AND id = ? AND verb = ? AND state = 'started'"""
+MOST_OF_A_SESSION = 200
 
 
-async def earlier(program: Program, target: Target, session: str) -> list[dict[str, Any]]:
-    """The last turns of a conversation as a history, from the record: a program need not repeat them."""
-    thread, _ = thread_of(target.workspace, program.sender, session)
-    return await history_of(program.daemon.store, thread, most=MOST_REMEMBERED)
+async def begin(
+    program: Program,
+    target: Target,
+    asked: ChatRequest,
+    *,
+    id: str = "",
+    session: str = "",
+    more: Mapping[str, Any] | None = None,
+    brings: ProgramInput | None = None,
+    recorded_id: str = "",
+) -> Turn:
+    """The turn that a request becomes; ``turn.session`` is its conversation, to be named again as it is.
 
-
-async def thread_in(program: Program, known: list[Target], session: str) -> tuple[Target, str] | None:
-    """The partner among ``known`` with whom ``session`` was last used, and its thread; None for a session without turns."""
-    found: tuple[int, Target, str] | None = None
-    await program.daemon.store.flush()
-    for target in known:
-        thread, _ = thread_of(target.workspace, program.sender, session)
-        rows = await program.daemon.store.rows(*one_query(program.sender, thread))
-        updated = ConversationRow._make(rows[0]).updated if rows else -1
-        if rows and (found is None or updated > found[0]):
-            found = updated, target, thread
-    return found[1:] if found is not None else None
-
-
-async def question_of(program: Program, reply: Envelope) -> Envelope | None:
-    """The recorded HELP that ``reply`` answers; None where it is not there any more."""
-    rows = await program.daemon.store.rows(_ASKED, (reply.thread, reply.id))
-    return emergence.from_object(orjson.loads(rows[0][0])) if rows else None
-
-
-async def resumed(program: Program, id: str, *, recorded_id: str = "") -> Turn | None:
-    """The turn that a program calls ``id``, where a restart cut it off: begun again if that does no harm, else answered so.
-
-    ``recorded_id``: its id as the record has it, in place of ``id``. None where there is none: it never began, or it is answered, or under way.
+    ``id`` is the client's own for it: such a turn is begun once and answered once, whatever is killed in between, and
+    a repeat of the id gets the recorded answer, without events. ``session`` names the conversation; without it,
+    ``asked.history`` finds the one that it repeats. ``more`` goes into the HELP's data. ``brings`` is what the program
+    has for the model beside the sentence. ``recorded_id`` is an id as the record has it, in place of ``id``.
     """
     daemon = program.daemon
-    rows = await daemon.store.rows(_CLAIMED, (program.sender, recorded_id or turn_id(program, id), HELP))
-    if not rows or not rows[0][1]:
-        return None
-    workspace, body = rows[0]
-    tenant = daemon.host if workspace == HOST else await daemon.tenants.twin(workspace)
-    recorded = emergence.from_object(orjson.loads(body))
-    extensions = {
-        key: found for key, found in recorded.extensions.items() if key not in (THREAD, PEER_THREAD)
-    }
-    if (
-        PEER_THREAD in recorded.extensions
-    ):  # the session as it was named: the record has the thread in its place
-        extensions[THREAD] = recorded.extensions[PEER_THREAD]
-    asked = Envelope(recorded.id, recorded.sender, tenant.id, HELP, recorded.data, extensions)
-    turn = daemon.dispatcher.submit_once(asked, program.caller)
-    turn.session = extensions.get(THREAD)
+    tenant = daemon.host if target.workspace == HOST else await daemon.tenants.twin(target.workspace)
+    tenant.active_requests += 1  # so that it is not closed to make room for others
+    try:
+        if not session and asked.history:
+            session = daemon.programs.session_after(program, program.sender, asked.history)
+        named = await session_of(program, target, session)
+        own = recorded_id or (turn_id(program, id) if id else "")
+        envelope = _envelope(program, asked, tenant.id, own, more or {})
+        caller = _caller_for(program, target)
+        joined = False
+        if own:
+            envelope = envelope.extended(**{THREAD: named})
+            turn = daemon.dispatcher.submit_once(envelope, caller, synced=not program.owners, program=brings)
+            joined = turn.envelope is not envelope
+            turn.session = named
+        else:
+            turn = daemon.dispatcher.submit(
+                envelope, caller, session=named, named=True, repeats=False, program=brings
+            )
+    except BaseException:
+        tenant.active_requests -= 1
+        raise
+
+    def ended() -> None:
+        tenant.active_requests -= 1
+        if not joined and (turn.recorded_at or not own):  # no repeat
+            _count(program, asked, turn)
+
+    turn.when_over(ended)
     return turn
+
+
+async def begin_call(
+    program: Program,
+    workspace: str,
+    agent: str,
+    arguments: dict[str, Any],
+    *,
+    id: str = "",
+    session: str = "",
+    more: Mapping[str, Any] | None = None,
+) -> Turn:
+    """A direct call of one agent of a tenant, as a turn; ``id``, ``session`` and ``more`` as for ``begin``.
+
+    Raises ``RefusedError`` for a program that may not call directly, or not that agent.
+    """
+    daemon = program.daemon
+    found = daemon.dispatcher.endpoints.named(workspace, agent)
+    if (
+        not program.direct
+        or found is None
+        or found.agent is None
+        or not found.exposure.admits(program.caller)
+    ):
+        raise NotFoundError(f'No agent "{agent[:80]}".', do="Ask this machine's owner to share it.")
+    target = brainstem_of(program) if workspace == HOST else Target("", workspace, "", "")
+    asked = ChatRequest("", [], None, program.sender)
+    call = {**(more or {}), "agent": found.agent.name, "args": arguments}
+    return await begin(program, target, asked, id=id or new_id(), session=session, more=call)
+
+
+async def session_of(program: Program, target: Target, named: str) -> str:
+    """The session of a conversation that a program names, in full; a new one for "".
+
+    Conversations of a program are its own. One of the owner's that exists can be gone on with by programs that are
+    the owner's.
+    """
+    named = named.strip()
+    if len(named) > MOST_OF_A_SESSION or not named.isprintable():
+        named = hashlib.sha256(named.encode(errors="surrogatepass")).hexdigest()
+    prefix = f"{PROGRAM_SESSION}{program.protocol}:"
+    if named.startswith(prefix):
+        return named
+    if named and program.owners:
+        thread, _ = thread_of(target.workspace, program.sender, named)
+        await program.daemon.store.flush()
+        if await program.daemon.store.rows(*one_query(program.sender, thread)):
+            return named
+    return f"{prefix}{named or new_id()}"
+
+
+def turn_id(program: Program, id: str) -> str:
+    """The id in the record of a turn that a program calls ``id``: no program meets another's, nor a person's."""
+    text = f"{program.protocol}\0{program.sender}\0{id}"
+    return as_uuid(hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:32], "8")
+
+
+async def reply_of(turn: Turn) -> dict[str, Any]:
+    """The data of a turn's DONE. Raises ``ReportableError`` for anything else."""
+    reply = await turn.reply()
+    if reply.verb == DONE:
+        return reply.data
+    raise RefusedTurnError(reply)
+
+
+class RefusedTurnError(RappdError):
+    """The ERROR that a turn came to."""
+
+    def __init__(self, reply: Envelope) -> None:
+        data = reply.data
+        super().__init__(str(data.get("msg") or "It failed."), do=str(data.get("do") or ""))
+        status = data.get("code")
+        self.code = str(data.get("reason") or "failed")  # type: ignore[misc]
+        self.status = status if isinstance(status, int) and 400 <= status < 600 else 500  # type: ignore[misc]
+
+
+def _caller_for(program: Program, target: Target) -> Caller:
+    caller = program.caller
+    if program.only is None or target.workspace == HOST or target.id not in program.only:
+        return caller
+    whole = f"{HELP}.{target.workspace}.*"
+    return msgspec.structs.replace(caller, caps=(*(caller.caps or ()), whole))
+
+
+def _envelope(
+    program: Program, asked: ChatRequest, recipient: str, id: str, more: Mapping[str, Any]
+) -> Envelope:
+    made = request_envelope(asked, recipient=recipient)
+    data = {**made.data, "program": {"protocol": program.protocol, "name": program.name}, **more}
+    return Envelope(id or new_id(), program.sender, recipient, HELP, data, made.extensions)
+
+
+def _count(program: Program, asked: ChatRequest, turn: Turn) -> None:
+    if turn.was_stopped:
+        return
+    try:
+        reply = turn.result()
+    except ReportableError as found:
+        program.daemon.programs.seen(program, error=refused(found))
+        return
+    if reply.verb != DONE:
+        program.daemon.programs.seen(program, error=refused(RefusedTurnError(reply)))
+        return
+    program.daemon.programs.answered(program, reply.data)
+    answer = reply.data.get("response")
+    if isinstance(answer, str):
+        said = [
+            *asked.history,
+            {"role": "user", "content": asked.user_input},
+            {"role": "assistant", "content": answer},
+        ]
+        program.daemon.programs.continues(program, program.sender, said, str(turn.session))

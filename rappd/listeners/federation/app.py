@@ -21,7 +21,7 @@ from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.errors import RefusedError
-from rappd.listeners import a2a, acp, mcp, ollama, openai, openai_responses, programs, webhooks
+from rappd.listeners import a2a, acp, mcp, ollama, openai, openai_responses, program_requests, webhooks
 from rappd.listeners.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import plain, problem
@@ -92,7 +92,7 @@ def build(daemon: Daemon) -> web.Application:
         conversations=partial(RecordedConversations, home.database),
     )
     app.on_shutdown.append(_hang_up)
-    programs.end_at_stop(app)
+    program_requests.end_at_stop(app)
     for module in (
         envelopes,
         pairing,

@@ -6,7 +6,7 @@ from aiohttp import web
 
 from rappd.daemon.app import Daemon
 from rappd.features.operation import OperationTable
-from rappd.listeners import a2a, acp, mcp, ollama, openai, openai_responses, programs, webhooks
+from rappd.listeners import a2a, acp, mcp, ollama, openai, openai_responses, program_requests, webhooks
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.loopback import (
     agent_files,
@@ -46,7 +46,7 @@ def build(daemon: Daemon, table: OperationTable) -> web.Application:
     ]
     tables += [eggs, session_frames, well_known]
     tables += [a2a, acp, mcp, ollama, openai, openai_responses, webhooks]
-    programs.end_at_stop(app)
+    program_requests.end_at_stop(app)
     if daemon.settings.on("http.tools"):
         tables.append(http_tools)
     for module in tables:
