@@ -6,6 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from agents.contract.agent import Agent, Change, is_structural
 from agents.contract.may_run import SHIPPED
 from agents.lispy.errors import NO_AGENT
@@ -57,6 +59,7 @@ def _described(agent: Agent) -> dict[str, Any]:
         "approved": agent.trusted,
         "structural": is_structural(agent.name),
         "one_worker": agent.one_worker,
+        "listener": msgspec.to_builtins(agent.listener),
         "try": example_for(agent),
     }
 

@@ -63,12 +63,25 @@ def _step(exchange: Exchange, paths: dict[str, list[str]]) -> dict[str, Any]:
         "name": exchange.agent,
         "state": exchange.state if kind != "note" else "done",
         "seconds": exchange.seconds,
-        "asked": headline(asked.text, _WIDTH) if asked is not None else "",
+        "asked": headline(_asked(exchange), _WIDTH),
         "answered": headline(answered.text, _WIDTH) if answered is not None else "",
         "steps": [
             _round(one, paths) if isinstance(one, Message) else _step(one, paths) for one in exchange.steps
         ],
     }
+
+
+def _asked(exchange: Exchange) -> str:
+    """A question in words: of a call, its arguments as ``name=value``."""
+    if exchange.asked is None:
+        return ""
+    given = exchange.asked.data.get("args")
+    if not exchange.agent or not isinstance(given, dict):
+        return exchange.asked.text
+    return " ".join(
+        f"{key}={value if isinstance(value, str) else orjson.dumps(value).decode()}"
+        for key, value in given.items()
+    )
 
 
 def _round(message: Message, paths: dict[str, list[str]]) -> dict[str, Any]:

@@ -297,7 +297,7 @@ def test_thread_is_shown_as_a_conversation_and_exported_with_names(
     page.get_by_role("link", name="Go on with this conversation").click()
     expect(page.locator("#write")).to_be_visible()
     page.go_back()
-    page.get_by_role("link", name="As records").click()
+    page.get_by_role("link", name="Records").click()
     expect(page.locator(".rows .row").first).to_be_visible()
     with page.expect_download() as download:
         page.get_by_role("button", name="Export Markdown").click()

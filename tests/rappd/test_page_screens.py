@@ -145,6 +145,7 @@ def shown_at(desk: Machine) -> dict[str, str]:
         "activity": "css=.row",
         "activity/threads": "css=.row",
         f"activity/thread/{thread}": "css=.turn .who",
+        f"activity/thread/{thread}/tree": "css=.thread-step",
         f"activity/thread/{thread}/records": "css=.row",
         "activity/log": "css=.log-warn",
         "settings": "All settings",

@@ -7,6 +7,7 @@ import { clock, day, moment, timeOrDay } from "../lib/format.js";
 import { daemon } from "../lib/daemon-state.js";
 import { fill, h, icon, visuallyHidden } from "../lib/dom.js";
 import { speakerName } from "../components/conversations/speaker-name.js";
+import { threadTree } from "../components/conversations/thread-tree.js";
 import { threadView } from "../components/conversations/thread-view.js";
 import { daemonEvents } from "../lib/event-stream.js";
 import * as operations from "../lib/operations.js";
@@ -20,6 +21,11 @@ const VIEWS = [
   ["", "Calls"],
   ["threads", "Threads"],
   ["log", "Log"],
+];
+const FORMS = [
+  ["", "Conversation"],
+  ["tree", "Tree"],
+  ["records", "Records"],
 ];
 const KEEP_EVENTS = 500;
 
@@ -45,7 +51,7 @@ export function mount(main) {
     fill(views, viewLinks("activity", VIEWS, view === "thread" ? "threads" : view));
     if (!daemon.operator) return fill(body, operatorNotice("see what was said and done"));
     if (view === "threads") open = threads(body);
-    else if (view === "thread" && id) open = thread(body, id, rest[2] === "records");
+    else if (view === "thread" && id) open = thread(body, id, rest[2] ?? "");
     else if (view === "log") open = logView(body);
     else open = calls(body);
   };
@@ -164,7 +170,7 @@ function threads(body) {
   });
 }
 
-function thread(body, id, records) {
+function thread(body, id, form) {
   const place = h("div", {});
   const errorPlace = h("div", {});
   const save = (format, ending) => () =>
@@ -181,21 +187,15 @@ function thread(body, id, records) {
       { class: "thread-head" },
       h("a", { class: "button quiet", href: "#/activity/threads" }, icon("chevron", "icon back"), "Threads"),
       h("p", { class: "soft" }, `thread ${id.slice(0, 4)}`),
-      h(
-        "a",
-        {
-          class: "button quiet",
-          href: `#/activity/thread/${encodeURIComponent(id)}${records ? "" : "/records"}`,
-        },
-        records ? "As a conversation" : "As records",
-      ),
+      h("nav", { class: "views", "aria-label": "This thread" }, viewLinks(`activity/thread/${encodeURIComponent(id)}`, FORMS, form)),
       h("button", { type: "button", class: "quiet", onclick: save("markdown", "md") }, "Export Markdown"),
       h("button", { type: "button", class: "quiet", onclick: save("jsonl", "jsonl") }, "Export JSONL"),
     ),
     errorPlace,
     place,
   );
-  if (!records) return threadView(place, id);
+  if (form === "tree") return threadTree(place, id);
+  if (form !== "records") return threadView(place, id);
   return staleList(place, {
     name: `thread ${id}`,
     load: () => operations.threads.show({ thread: id }),

@@ -2,7 +2,7 @@
 
 import { origin } from "./agent-card.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { h } from "../../lib/dom.js";
+import { fill, h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import * as operations from "../../lib/operations.js";
@@ -25,11 +25,12 @@ export function agentDetail(file, card) {
   return h(
     "div",
     { class: "detail-body" },
-    h("p", { class: "told" }, card.description || "No description."),
+    h("p", { class: "told" }, card.listener?.description || card.description || "No description."),
     daemon.operator
       ? [h("h3", {}, "Run"), runForm(card).element]
       : [h("h3", {}, "Takes"), parameters(card.parameters)],
     card.try && [h("h3", {}, "Try"), h("p", {}, card.try)],
+    card.listener && inXml(card.name),
     h("h3", {}, "From"),
     h("p", { class: "soft" }, origin(file, card)),
     daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "View code"),
@@ -41,6 +42,31 @@ export function agentDetail(file, card) {
       ),
     errorPlace,
   );
+}
+
+/** A payload as programs send it, and its schema; fetched when it is first opened. */
+function inXml(name) {
+  const place = h("div", {});
+  const errorPlace = h("div", {});
+  const element = h("details", { class: "fold" }, h("summary", {}, "In XML"), errorPlace, place);
+  element.addEventListener(
+    "toggle",
+    () =>
+      attemptIn(errorPlace, async () => {
+        const { example, xsd, namespace } = await operations.organism.listener({ name });
+        const text = (label, shown) =>
+          h("pre", { class: "run-result", tabindex: 0, role: "region", "aria-label": label }, shown);
+        fill(
+          place,
+          h("p", { class: "soft" }, namespace),
+          text("Example in XML", example),
+          h("h4", {}, "Schema"),
+          text("Schema", xsd),
+        );
+      }),
+    { once: true },
+  );
+  return element;
 }
 
 function parameters(schema) {

@@ -1,4 +1,4 @@
-/** A form made of an agent's parameters, to run it by itself. */
+/** A form made of an agent's parameters, or of a listener's fields, to run it by itself. */
 
 import { duration } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
@@ -10,10 +10,7 @@ const LONG = /text|content|message|body|source|code|html|markdown|prompt|descrip
 
 /** The form of the agent on `card`, of the brainstem or the twin `key`: `{element, focus()}`. */
 export function runForm(card, key = "") {
-  const required = new Set(card.parameters?.required ?? []);
-  const inputs = Object.entries(card.parameters?.properties ?? {}).map(([name, schema]) =>
-    inputFor(name, schema ?? {}, required.has(name)),
-  );
+  const inputs = inputsFor(card.parameters, card.listener?.fields);
   const errorPlace = h("div", {});
   const outcome = h("div", { role: "status" });
   const button = h("button", { type: "submit", class: "primary" }, `Run ${card.name}`);
@@ -55,12 +52,24 @@ function result({ ok, result: text, seconds, thread }) {
   ];
 }
 
+/** An input for each property of `schema`; `fields` are those of a listener, whose types say more than JSON can. */
+function inputsFor(schema, fields = []) {
+  const required = new Set(schema?.required ?? []);
+  const kinds = new Map(fields.map(({ name, type }) => [name, type]));
+  return Object.entries(schema?.properties ?? {}).map(([name, one]) =>
+    inputFor(name, one ?? {}, required.has(name), kinds.get(name)),
+  );
+}
+
 /** `{element, focus(), value()}`; `value()` gives `[[name, value]]`, or `[]` where it was left out. */
-function inputFor(name, schema, needed) {
+function inputFor(name, schema, needed, kind) {
   const type = Array.isArray(schema.type) ? schema.type.find((one) => one !== "null") : schema.type;
   const label = `${words(name)}${needed ? " (needed)" : ""}`;
   const more = { help: schema.description ?? "", required: needed };
   if (schema.enum) return choice(name, label, schema, needed, more);
+  if (kind?.kind === "decimal") return decimal(name, label, schema, more);
+  if (schema.format === "date-time") return dateTime(name, label, schema, more);
+  if (type === "object" && schema.properties) return group(name, label, schema, needed, kind);
   if (type === "boolean") return tick(name, words(name), schema);
   if (type === "integer" || type === "number") return number(name, label, schema, type, more);
   if (type === "array" && (schema.items?.type ?? "string") === "string")
@@ -112,6 +121,44 @@ function number(name, label, schema, type, more) {
     ...more,
   });
   return made(one, () => (one.input.value === "" ? [] : [[name, Number(one.input.value)]]));
+}
+
+/** Sent as it was typed: a number of JavaScript would lose digits. */
+function decimal(name, label, schema, more) {
+  const shape = "[ ]*[+\\-]?([0-9]+([.][0-9]*)?|[.][0-9]+)[ ]*";
+  const told = { inputmode: "decimal", pattern: shape, title: "A decimal number, like 12.50" };
+  const one = field(label, { ...told, value: schema.default ?? "", ...more });
+  return made(one, () => (one.input.value.trim() === "" ? [] : [[name, one.input.value.trim()]]));
+}
+
+function dateTime(name, label, schema, more) {
+  const one = field(label, { type: "datetime-local", step: 1, value: schema.default ?? "", ...more });
+  return made(one, () => (one.input.value === "" ? [] : [[name, one.input.value]]));
+}
+
+/** An object in the payload: its own fields in a frame; left out as a whole where none of them has anything. */
+function group(name, label, schema, needed, kind) {
+  const inside = inputsFor(schema, kind?.fields);
+  const asked = inside.flatMap(({ element }) => [...element.querySelectorAll("[required]")]);
+  const value = () => Object.fromEntries(inside.flatMap((one) => one.value()));
+  const element = h(
+    "fieldset",
+    { class: "run-group" },
+    h("legend", {}, label),
+    schema.description && h("p", { class: "soft" }, schema.description),
+    inside.map((one) => one.element),
+  );
+  const settle = () => {
+    const wanted = needed || Object.keys(value()).length > 0;
+    for (const input of asked) input.required = wanted;
+  };
+  element.addEventListener("input", settle);
+  settle();
+  return {
+    element,
+    focus: () => inside[0]?.focus(),
+    value: () => (needed || Object.keys(value()).length > 0 ? [[name, value()]] : []),
+  };
 }
 
 function lines(name, label, schema, { help, required }) {

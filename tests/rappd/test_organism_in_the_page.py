@@ -1,0 +1,154 @@
+"""The organism in the page: threads as trees, a listener's fields as a form, and the picture of what is here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+import pytest
+from fixtures.chromium import needs_chromium
+from fixtures.loopback_server import FakeModel, calls
+from fixtures.running_daemon import RunningDaemon
+from playwright.sync_api import Browser, Page, expect
+
+pytestmark = [
+    pytest.mark.browser,
+    needs_chromium,
+]
+
+RESEARCH = '''
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal, Optional
+from agents.listener import listener
+
+
+@dataclass
+class Place:
+    """Where it is."""
+
+    town: str
+    """The town."""
+    height: float = 0.0
+
+
+@listener(category="research")
+@dataclass
+class Research:
+    """Has a sum looked up."""
+
+    a: Decimal
+    """The first number."""
+    operation: Literal["add", "subtract"]
+    """The way."""
+    often: int = 1
+    """Times that it is done."""
+    loud: bool = False
+    """Also say it aloud."""
+    place: Optional[Place] = None
+    """Where to look."""
+
+
+@listener(category="calculator", name="calculator", root="calculate")
+@dataclass
+class Calculate:
+    """Of the calculator."""
+
+    a: Decimal
+    operation: Literal["add", "subtract"]
+    b: Decimal
+
+
+def research(payload: Research) -> list:
+    return [Calculate(payload.a, payload.operation, Decimal(2))] * payload.often
+
+
+def calculate(payload: Calculate) -> str:
+    return f"{payload.a} and {payload.b}"
+'''
+
+
+@pytest.fixture
+def research(make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel) -> RunningDaemon:
+    daemon = make_daemon(OPENAI_BASE_URL=f"{fake_model.url}/v1", OPENAI_MODEL="small")
+    daemon.drop("research_listener.py", RESEARCH)
+    return daemon.start()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Opens the operator's page; scripts that throw fail the test."""
+    wrong: list[str] = []
+    opened: list[Page] = []
+
+    def open_(daemon: RunningDaemon, path: str) -> Page:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.on("pageerror", lambda error: wrong.append(str(error)))
+        page.goto(daemon.post("/operator/key", control=True).json()["url"])
+        expect(page.locator("#write")).to_be_visible()
+        page.goto(f"http://127.0.0.1:{daemon.port}/{path}")
+        opened.append(page)
+        return page
+
+    yield open_
+    for page in opened:
+        page.close()
+    assert wrong == []
+
+
+def test_thread_is_a_tree_that_grows_while_it_is_looked_at(
+    research: RunningDaemon, fake_model: FakeModel, open_page: Callable[..., Page]
+) -> None:
+    wanted = {"a": "1.5", "operation": "add", "often": 2}
+    fake_model.will(calls(("research", wanted), text="Let me look."), {"content": "It is done."})
+    answer = research.post("/chat", {"user_input": "look it up", "session_id": "s"}).json()
+    assert answer["response"] == "It is done."
+    thread = research.get("/threads", control=True).json()["threads"][0]["id"]
+    page = open_page(research, f"#/activity/thread/{thread}")
+    page.get_by_role("link", name="Tree").click()
+    turn = page.locator(".stale-list > .thread-steps > .thread-step")
+    expect(turn).to_contain_text("look it up")
+    expect(turn.locator("[data-kind=round]")).to_contain_text("Let me look.")
+    asked = turn.locator("[data-kind=call]", has_text="research")
+    expect(asked.first.locator("[data-kind=call]")).to_have_count(2)
+    expect(asked.first.locator("[data-kind=call] .step-answer")).to_have_text(["1.5 and 2", "1.5 and 2"])
+    expect(asked.first.locator(".step-path")).to_have_text(
+        [re.compile("^Thread .{8} › calculator$"), re.compile("› calculator-1$")]
+    )
+    turn.locator("summary").first.focus()
+    page.keyboard.press("Enter")
+    expect(turn.locator("[data-kind=round]")).to_be_hidden()
+    fake_model.will({"content": "Again."})
+    research.post("/chat", {"user_input": "and again", "session_id": "s"})
+    expect(turn.nth(1)).to_contain_text("Again.")
+    expect(turn.first.locator("[data-kind=round]")).to_be_hidden()
+
+
+def test_fields_of_a_listener_are_a_form_that_tries_it(
+    research: RunningDaemon, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(research, "#/agents/calculator")
+    page.get_by_label("A (needed)").fill("0.1000000000000000000001")
+    page.get_by_label("Operation (needed)").select_option("add")
+    page.get_by_label("B (needed)").fill("two")
+    page.get_by_role("button", name="Run calculator").click()
+    expect(page.locator(":invalid:focus")).to_have_attribute("inputmode", "decimal")
+    page.get_by_label("B (needed)").fill("2")
+    page.get_by_role("button", name="Run calculator").click()
+    expect(page.get_by_role("region", name="Answer")).to_have_text("0.1000000000000000000001 and 2")
+    page.locator("summary", has_text="In XML").click()
+    namespace = "https://xml-pipeline.org/ns/calculator/calculator/v1"
+    expect(page.get_by_role("region", name="Example in XML")).to_contain_text(
+        f'<calculate xmlns="{namespace}">'
+    )
+
+    page.goto(page.url.replace("calculator", "research"))
+    expect(page.locator(".told:visible")).to_have_text("Has a sum looked up.")
+    page.get_by_label("A (needed)").fill("1")
+    page.get_by_label("Operation (needed)").select_option("add")
+    page.get_by_label("Height").fill("12")
+    page.get_by_role("button", name="Run research").click()
+    expect(page.locator(":invalid:focus")).to_have_count(1)
+    page.get_by_label("Town (needed)").fill("Graz")
+    page.get_by_role("button", name="Run research").click()
+    expect(page.get_by_role("region", name="Answer")).to_have_text("1 and 2")
