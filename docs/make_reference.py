@@ -183,6 +183,7 @@ DO = {
     "plan_changed": "Look at the new plan, then say yes to that.",
     "protocol_off": "Switch it on: `rappd config set programs.openai on`, or the one it names.",
     "missing_result": "Send the results of all calls that the answer had, together.",
+    "asked_itself": "Set provider.url to the address of a model server, and unset OPENAI_BASE_URL where rappd starts.",
     "no_model_server": "Configure a model server that does that, or ask one by itself: `rappd models connect`.",
     "no_such_call": "Ask again from the beginning: nobody waits for that result, or it is another caller's.",
     "tools_need_model": "Connect a model, or leave `tool_choice` out.",

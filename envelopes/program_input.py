@@ -30,7 +30,8 @@ class ProgramInput(msgspec.Struct, frozen=True, kw_only=True):
     """``tools`` are OpenAI definitions of the program's own tools. ``choice`` is "", NONE, REQUIRED or the name of one.
 
     ``system`` is said behind the soul. ``parameters`` go to the model server where it takes them (``temperature`` …).
-    ``continues`` is the id of the turn whose calls were answered; the history ends with the results then.
+    ``continues`` is the id of the turn whose calls were answered; the history ends with the results then. ``via`` names
+    the machines that the request came through.
     """
 
     system: str = ""
@@ -38,6 +39,7 @@ class ProgramInput(msgspec.Struct, frozen=True, kw_only=True):
     choice: str = ""
     parameters: dict[str, Any] = {}
     continues: str = ""
+    via: str = ""
 
     @property
     def demanded(self) -> bool:

@@ -285,6 +285,7 @@ class Brainstem:
             clients=frozenset(turn.client.offered) if tools else frozenset(),
             tool_choice=turn.client.choice if number == turn.first else "auto",
             parameters=turn.ask.program.parameters if turn.ask.program is not None else {},
+            via=turn.ask.program.via if turn.ask.program is not None else "",
             written_call=lambda text, whole: (
                 call_in_text(text, [tool["function"]["name"] for tool in tools]) is not None
                 if whole

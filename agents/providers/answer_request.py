@@ -53,11 +53,13 @@ class Listener(msgspec.Struct, frozen=True):
 class RequestLimits(msgspec.Struct, frozen=True):
     """Limits, and broken connections, are tried again up to ``max_retries`` times.
 
-    ``timeout`` (seconds) bounds the wait for each next piece of an answer.
+    ``timeout`` (seconds) bounds the wait for each next piece of an answer. ``via`` is this machine in HTTP's ``Via``: it
+    knows itself again where its model server is itself.
     """
 
     max_retries: int = 2
     timeout: float = 60.0
+    via: str = ""
 
 
 class ModelConnection:

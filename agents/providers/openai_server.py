@@ -213,9 +213,9 @@ class OpenAIServer:
             return [], self._problem(refusal, self.model)
         return model_entries(reply) or [], None
 
-    async def hand_on(self, path: str, body: bytes, content_type: str) -> tuple[str, bytes]:
+    async def hand_on(self, path: str, body: bytes, content_type: str, via: str = "") -> tuple[str, bytes]:
         """Media type and bytes of the server's answer to what is none of a turn's. Raises ModelUnavailableError."""
-        headers = {**self._sent_headers(), "Content-Type": content_type, "Accept": "*/*"}
+        headers = {**self._sent_headers(), **self._via(via), "Content-Type": content_type, "Accept": "*/*"}
         found = await self._connection.hand_on(f"{self._url}{path}", body, headers, _MOST_HANDED_ON)
         if found is None:
             raise self._problem(Refusal(Meaning.SILENT), self.model)
@@ -238,7 +238,7 @@ class OpenAIServer:
         await self._connection.close()
 
     async def _ask(self, body: dict[str, Any], request: ModelRequest, model: str) -> Outcome:
-        headers = self._sent_headers()
+        headers = {**self._sent_headers(), **self._via(request.via)}
         if self._picture_headers and any(map(has_pictures, body["messages"])):
             headers |= self._picture_headers
         return await self._connection.ask(
@@ -272,6 +272,11 @@ class OpenAIServer:
             **key,
             **self._headers,
         }
+
+    def _via(self, before: str) -> dict[str, str]:
+        """The machines that a request came through, this one behind them (RFC 9110, 7.6.3)."""
+        via = ", ".join(filter(None, (before, self._limits.via)))
+        return {"Via": via} if via else {}
 
     def _answered(self, answer: ModelAnswer, conversation: AdaptedRequest) -> Completion:
         """The completion of a whole answer; what was learnt on the way is kept for the next one."""

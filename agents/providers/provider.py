@@ -68,7 +68,8 @@ class ModelRequest(msgspec.Struct):
     ``model`` is asked where it is offered, silently the usual one where not. ``chosen`` was picked for this conversation
     or twin: where its server has it no more, the usual one answers, and the person is told, with ``chosen_do``.
     ``clients`` are the names of those ``tools`` that the asking program performs itself; keyword matching chooses none of them.
-    ``tool_choice`` and ``parameters`` are as the server takes them, where it does.
+    ``tool_choice`` and ``parameters`` are as the server takes them, where it does. ``via`` names the machines that the request
+    of the asking program came through (HTTP's ``Via``).
     """
 
     messages: list[Message]
@@ -89,6 +90,7 @@ class ModelRequest(msgspec.Struct):
     clients: frozenset[str] = frozenset()
     tool_choice: str | dict[str, Any] = "auto"
     parameters: dict[str, Any] = {}
+    via: str = ""
 
     @property
     def agents(self) -> list[Tool]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import secrets
+
+from msgspec.structs import replace
 
 from agents.providers import local_servers, urls
 from agents.providers.answer_request import RequestLimits
@@ -29,7 +32,7 @@ class ProviderPool:
     Nothing is looked for before ``start`` or ``look``; a configured server and a given token need
     no looking. ``looked`` is clear while the first look after ``start`` is under way. ``offered`` is a local
     server that answers and waits for the operator's yes; ``refused`` are labels of servers that are worker
-    processes: they are never used.
+    processes: they are never used. ``via`` is this pool in the ``Via`` of what it asks.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class ProviderPool:
         self.offered: local_servers.LocalServer | None = None
         self.refused: tuple[str, ...] = ()
         self.worker_serves = worker_serves
+        self.via = f"1.1 rappd-{secrets.token_hex(8)}"  # says nothing about this machine, and is another after each start
         self._wake = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
         self._local_found: local_servers.LocalServer | None = None
@@ -177,8 +181,8 @@ class ProviderPool:
         return self._managed(server, urls.shown(azure.endpoint))
 
     def _provider_at(self, url: str, name: str, do: str, model: str, api_key: str = "") -> ManagedProvider:
-        address = ServerAddress(url, model, api_key)
-        server = OpenAIServer(address, ServerWording(name, do=do), _limits(self.settings), self.worker_serves)
+        address, limits = ServerAddress(url, model, api_key), replace(_limits(self.settings), via=self.via)
+        server = OpenAIServer(address, ServerWording(name, do=do), limits, self.worker_serves)
         return self._managed(server, urls.shown(url))
 
     def _managed(self, provider: OpenAIServer | Copilot, where: str) -> ManagedProvider:

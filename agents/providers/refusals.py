@@ -39,6 +39,7 @@ class Meaning(StrEnum):
     NO_PICTURES = "no_pictures"
     CONTEXT = "context"
     KEY = "key"
+    ITSELF = "itself"
     QUOTA = "quota"
     LIMIT = "limit"
     LOADING = "loading"
@@ -66,6 +67,7 @@ REMEDIES: Mapping[str, str] = {
     Meaning.NO_PICTURES: "choose a model that sees pictures, or describe it in words",
     Meaning.CONTEXT: "ask a shorter question, or give the model a larger context",
     Meaning.KEY: "check the key",
+    Meaning.ITSELF: "set provider.url to the address of a model server",
     Meaning.QUOTA: "look at your plan there, or choose another model server",
     Meaning.LIMIT: "wait, or choose another model",
     Meaning.LOADING: "ask again in a minute",
@@ -84,6 +86,7 @@ REMEDIES: Mapping[str, str] = {
 """Remedies by meaning. The one against silence depends on the server (``ServerWording.do``)."""
 
 _CODES: tuple[tuple[Meaning, str], ...] = (
+    (Meaning.ITSELF, r"asked_itself"),
     (Meaning.CONTEXT, r"context_length|exceed_context|context_window|string_above_max_length"),
     (Meaning.QUOTA, r"insufficient_quota|billing|credit|payment"),
     (Meaning.FILTER, r"content_filter|content_policy|responsibleai|moderation|safety"),

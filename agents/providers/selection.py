@@ -198,16 +198,20 @@ class ProviderSelector:
             raise ModelUnavailableError("No model answers", do=_NO_MODEL_DO)
         return completion
 
-    async def hand_on(self, path: str, body: bytes, content_type: str) -> tuple[str, bytes]:
+    async def hand_on(self, path: str, body: bytes, content_type: str, via: str = "") -> tuple[str, bytes]:
         """Media type and bytes of what the configured server answers at ``path``. Raises ModelUnavailableError.
 
-        For what no turn does: vectors, speech.
+        For what no turn does: vectors, speech. ``via``: the machines that the request came through.
         """
         managed = self._pool.first
         if self._pool.kind != "server" or managed is None or not isinstance(managed.provider, OpenAIServer):
             raise ModelUnavailableError("There is no model server for that.", do=_NO_MODEL_DO)
         async with managed.in_use():
-            return await managed.provider.hand_on(path, body, content_type)
+            return await managed.provider.hand_on(path, body, content_type, via)
+
+    def asked_itself(self, via: str) -> bool:
+        """True for the ``Via`` of a request that came from here: a model server that it asks is this machine."""
+        return self._pool.via in (one.strip() for one in via.split(","))
 
     async def models(self) -> list[dict[str, Any]]:
         """``[{"id", "name", "available"?, "limits"?}]`` of the provider in use; ``limits`` of models where some are known."""

@@ -41,6 +41,15 @@ def is_web_address(typed: str) -> bool:
     return "://" in text or bool(port) or "." in host or host == "localhost"
 
 
+def is_at_port(typed: str, port: int) -> bool:
+    """True for an address of this machine's loopback at that port."""
+    try:
+        parts = urlsplit(base_url(typed))
+        return parts.port == port and is_this_machine(parts.hostname or "")
+    except ValueError:
+        return False
+
+
 def has_login(typed: str) -> bool:
     """True for an address with ``user:password@`` in it."""
     return "@" in urlsplit(typed if "://" in typed else f"//{typed}").netloc

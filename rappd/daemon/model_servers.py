@@ -14,7 +14,7 @@ from agents.providers.local_servers import is_served_by_worker
 from agents.providers.openai_server import Azure
 from agents.providers.selection import ProviderSelector
 from agents.providers.server_check import CheckResult, check_azure, check_server
-from agents.providers.urls import base_url
+from agents.providers.urls import base_url, is_at_port
 from rappd.daemon.local_models import local_urls
 from rappd.errors import ConflictError, UsageProblemError
 from rappd.settings.load import Settings
@@ -75,7 +75,7 @@ async def try_server(
 ) -> CheckResult:
     """Tries a server before it is used. A key that is kept goes only where it belongs. Raises ``UsageProblemError``."""
     _check_kind(kind, ("server", "azure"))
-    if is_own(fields.get("url", ""), own_port):
+    if is_at_port(fields.get("url", ""), own_port):
         return CheckResult("itself", ITSELF, "Type the address of a model server.")
     key = fields.get("key") or _kept_key(settings, kind, fields.get("url", ""))
     if kind == "azure":
@@ -86,12 +86,6 @@ async def try_server(
 
 
 ITSELF = "That is rappd itself: it would ask itself without end."
-
-
-def is_own(address: str, port: int) -> bool:
-    """True for an address of this daemon, which answers in OpenAI's words, too."""
-    _, host, its_port = _origin(address)
-    return its_port == port and (host in ("localhost", "::1", "0.0.0.0") or host.startswith("127."))  # noqa: S104
 
 
 def changes_for(settings: Settings, kind: str, fields: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.paused_turns import came_to_nothing, continuation
 from rappd.dispatch.rows import thread_of
 from rappd.dispatch.turns import Turn
-from rappd.errors import NotFoundError
+from rappd.errors import NotFoundError, RappdError
 from rappd.listeners.bodies import JSON, ok
 from rappd.listeners.event_stream import EventStream, opened
 from rappd.listeners.program_requests import cancel_when_gone, json_body, raw_body, spoken, until_stopped
@@ -33,6 +33,7 @@ from rappd.transcript.model_history import history_of
 routes = web.RouteTableDef()
 
 PROTOCOL = "openai"
+VIA_HEADER = "Via"
 SESSION_HEADER, KEY_HEADER, RETRY_HEADER = "X-Session-Id", "Idempotency-Key", "x-stainless-retry-count"
 _REPEATED_SECONDS = 600
 """For so long a request that says it is a repeat is looked for by its content."""
@@ -45,6 +46,18 @@ class NoServerError(NotFoundError):
 
     def __init__(self, path: str, found: ModelUnavailableError) -> None:
         super().__init__(f"{path}: {found}", do=found.do)
+
+
+class AskedItselfError(RappdError):
+    """The model server of this machine is this machine, on whatever way."""
+
+    code = "asked_itself"
+    status = 508
+
+    def __init__(self) -> None:
+        super().__init__(
+            "That is rappd itself: it would ask itself without end.", do=""
+        )  # the one that asked knows a remedy
 
 
 def problem(found: ReportableError) -> web.Response:
@@ -94,12 +107,13 @@ async def chat(request: web.Request, program: Program) -> web.StreamResponse:
 @spoken(PROTOCOL, problem)
 async def hand_on(request: web.Request, program: Program) -> web.Response:
     """Vectors and speech are the configured model server's: the request is handed on to it as it is."""
+    via = _via(request, program)
     await target_of(program, BRAINSTEM)
     body = await raw_body(request)
     kind = request.headers.get("Content-Type", JSON)
     path = request.path.removeprefix("/v1")
     try:
-        found, answer = await program.daemon.providers.hand_on(path, body, kind)
+        found, answer = await program.daemon.providers.hand_on(path, body, kind, via)
     except ModelUnavailableError as told:
         if not told.upstream_status:
             raise NoServerError(request.path, told) from told
@@ -132,11 +146,12 @@ async def begin_turn(
 ) -> Turn:
     """The turn of a request: a sentence, or the results of calls with which an earlier turn goes on.
 
-    ``earlier`` are messages that the request does not repeat. Raises ``NoSuchCallError``, ``MissingResultError``.
+    ``earlier`` are messages that the request does not repeat. Raises ``NoSuchCallError``, ``MissingResultError``,
+    ``AskedItselfError``.
     """
     daemon = program.daemon
     named = request.headers.get(SESSION_HEADER, "") or session or asked.session
-    brings, data = asked.program, dict(more or {})
+    brings, data = replace(asked.program, via=_via(request, program)), dict(more or {})
     if brings.tools:
         data["program_tools"] = [tool["function"]["name"] for tool in brings.tools]
     if asked.results:
@@ -157,6 +172,13 @@ async def begin_turn(
     return await begin(
         program, target, chat, id=id, recorded_id=recorded_id, session=named, more=data, brings=brings
     )
+
+
+def _via(request: web.Request, program: Program) -> str:
+    found = ", ".join(request.headers.getall(VIA_HEADER, []))
+    if program.daemon.providers.asked_itself(found):
+        raise AskedItselfError
+    return found
 
 
 def _named(message: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:

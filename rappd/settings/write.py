@@ -39,6 +39,7 @@ def write(home: Home, name: str, text: str) -> Setting:
     text = check(setting, text)
     if setting.kind == "address" and text:
         _refuse_login(setting, text)
+        _refuse_itself(home, setting, text)
     if setting.name == "notify.command":
         from rappd.notices.command import refuse_unusable  # only who sets it needs it
 
@@ -69,6 +70,18 @@ def _refuse_login(setting: Setting, address: str) -> None:
         raise UsageProblemError(
             f"{setting.name}: the address holds a name or a password, and addresses are shown.",
             do=do if key in BY_NAME else "write the address without it",
+        )
+
+
+def _refuse_itself(home: Home, setting: Setting, address: str) -> None:
+    from agents.providers.urls import is_at_port
+
+    if setting.name in ("provider.url", "azure.endpoint") and is_at_port(
+        address, Settings.load(home).number("port")
+    ):
+        raise UsageProblemError(
+            f"{setting.name}: that is rappd itself, which would ask itself without end.",
+            do="write the address of a model server",
         )
 
 

@@ -10,11 +10,12 @@ import msgspec
 
 from agents.providers.ollama_download import DownloadState
 from agents.providers.selection import ProviderSelector
+from agents.providers.urls import is_at_port
 from envelopes.codecs.chat import DEFAULT_USER_GUID, model_name
 from rappd.daemon.live_settings import LiveSettings
 from rappd.daemon.local_models import describe_local
 from rappd.daemon.model_downloads import ModelDownloads
-from rappd.daemon.model_servers import ITSELF, changes_for, describe_servers, is_own, try_server
+from rappd.daemon.model_servers import ITSELF, changes_for, describe_servers, try_server
 from rappd.dispatch.rows import thread_of
 from rappd.errors import UsageProblemError
 from rappd.features.arguments import MissingArgumentError
@@ -100,7 +101,7 @@ class ModelOperations:
     ) -> dict[str, Any]:
         """Takes answers from a server of this `kind` from now on, with its `url`, `key`, `model`, `version`, `server`."""
         fields = _given(url=url, key=key, model=model, version=version, server=server)
-        if is_own(fields.get("url", ""), self._port()):
+        if is_at_port(fields.get("url", ""), self._port()):
             raise UsageProblemError(ITSELF, do="Type the address of a model server.")
         await self._live.set_all(changes_for(self._live.current, kind, fields))
         await self._providers.look()
