@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 NUMBERS = {
-    **dict.fromkeys(("a", "an", "one", "ein", "eine", "einer", "einem", "einen", "eins"), 1.0),
+    **dict.fromkeys(
+        ("a", "an", "once", "einmal", "one", "ein", "eine", "einer", "einem", "einen", "eins"), 1.0
+    ),
     **dict.fromkeys(("two", "zwei", "a couple of", "ein paar"), 2.0),
     **dict.fromkeys(("three", "drei"), 3.0),
     **dict.fromkeys(("four", "vier"), 4.0),
@@ -26,7 +28,9 @@ NUMBERS = {
     **dict.fromkeys(("fifty", "fünfzig"), 50.0),
     **dict.fromkeys(("sixty", "sechzig"), 60.0),
     **dict.fromkeys(("ninety", "neunzig"), 90.0),
-    **dict.fromkeys(("half a", "half an", "a half", "einer halben", "eine halbe", "halben"), 0.5),
+    **dict.fromkeys(
+        ("half", "halbe", "half a", "half an", "a half", "einer halben", "eine halbe", "halben"), 0.5
+    ),
     **dict.fromkeys(("an hour and a half", "anderthalb", "eineinhalb", "one and a half"), 1.5),
     **dict.fromkeys(("zweieinhalb", "two and a half"), 2.5),
 }
@@ -48,8 +52,36 @@ HOURS = (
         "zwölf",
     ),
 )
+MINUTES = {
+    **dict.fromkeys(("ten", "zehn"), 10), **dict.fromkeys(("fifteen", "fünfzehn"), 15), **dict.fromkeys(("twenty", "zwanzig"), 20),
+    **dict.fromkeys(("twenty-five", "twenty five", "fünfundzwanzig"), 25), **dict.fromkeys(("thirty", "dreißig", "dreissig"), 30),
+    **dict.fromkeys(("forty", "vierzig"), 40), **dict.fromkeys(("forty-five", "forty five", "fünfundvierzig"), 45),
+    **dict.fromkeys(("fifty", "fünfzig"), 50),
+}  # fmt: skip
+"""Minutes said after an hour: "nine thirty"."""
+ORDINALS = {
+    **dict.fromkeys(("first", "ersten", "erste", "erster"), 1), **dict.fromkeys(("second", "zweiten", "zweite", "zweiter"), 2),
+    **dict.fromkeys(("third", "dritten", "dritte", "dritter"), 3), **dict.fromkeys(("fourth", "vierten", "vierte", "vierter"), 4),
+    **dict.fromkeys(("fifth", "fünften"), 5), **dict.fromkeys(("tenth", "zehnten"), 10), **dict.fromkeys(("fifteenth", "fünfzehnten"), 15),
+    **dict.fromkeys(("twentieth", "zwanzigsten"), 20), **dict.fromkeys(("last", "letzten", "letzte", "letzter"), -1),
+}  # fmt: skip
+HOLIDAYS = {
+    **dict.fromkeys(("new year's eve", "new years eve", "silvester"), (12, 31)),
+    **dict.fromkeys(("new year's day", "new year's", "new years day", "neujahr"), (1, 1)),
+    **dict.fromkeys(("christmas eve", "heiligabend", "heilig abend", "weihnachten"), (12, 24)),
+    **dict.fromkeys(("christmas day", "christmas"), (12, 25)), "boxing day": (12, 26), "halloween": (10, 31),
+    **dict.fromkeys(("valentine's day", "valentines day", "valentinstag"), (2, 14)), "nikolaus": (12, 6),
+}  # fmt: skip
+"""Days with a name: month and day."""
+NEVER_CONTENT = ("new year's eve", "new years eve", "heiligabend", "heilig abend", "silvester", "neujahr")
+"""Holidays that are a time without "on" before them."""
+UNKNOWN_DAYS = (
+    "easter", "ostern", "whitsun", "pfingsten", "thanksgiving", "ramadan", "hanukkah", "diwali", "birthday", "geburtstag",
+    "anniversary", "sunrise", "sunset", "dawn", "dusk", "sonnenaufgang", "sonnenuntergang", "dinner", "lunch", "breakfast",
+)  # fmt: skip
+"""Times that nothing here can know."""
 UNITS = {
-    "second": 1.0, "sec": 1.0, "sekunde": 1.0, "minute": 60.0, "min": 60.0, "hour": 3600.0, "hr": 3600.0, "h": 3600.0,
+    "second": 1.0, "sec": 1.0, "sekunde": 1.0, "minute": 60.0, "min": 60.0, "hour": 3600.0, "hr": 3600.0, "h": 3600.0, "m": 60.0, "s": 1.0,
     "stunde": 3600.0, "std": 3600.0, "day": 86400.0, "tag": 86400.0, "week": 604800.0, "woche": 604800.0,
     "quarter of an hour": 900.0, "viertelstunde": 900.0, "dreiviertelstunde": 2700.0, "fortnight": 1209600.0,
 }  # fmt: skip
@@ -86,7 +118,7 @@ def any_of(words: object) -> str:
 
 
 NUMBER = rf"(?:\d{{1,4}}(?:[.,]\d)?|{any_of(NUMBERS)})"
-UNIT = rf"(?:{any_of(UNITS)}|{any_of(MONTH_UNITS)})(?:en|n|e|s|\.)?"
+UNIT = rf"(?:{any_of(UNITS.keys() - {'m', 's'})}|{any_of(MONTH_UNITS)})(?:en|n|e|s|\.)?"
 WEEKDAY = rf"{any_of(DAY_OF)}"
 MONTH = rf"{any_of(MONTH_OF)}"
 

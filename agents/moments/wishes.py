@@ -8,7 +8,12 @@ from typing import Literal
 
 import msgspec
 
-from agents.moments.moments import Moment, NoMomentError, Span, moment_of, spans
+from agents.moments.days import NoMomentError
+from agents.moments.moments import Moment, moment_of
+from agents.moments.pieces import Span, spans
+from agents.moments.repetitions import repeats
+from agents.moments.unread_words import check_beside, check_hour
+from agents.moments.vocabulary import NUMBER, UNIT
 
 Action = Literal["add", "list", "cancel", "move", "snooze", "pause", "resume", "quiet"]
 LONGEST = 2000
@@ -19,8 +24,18 @@ _POLITE = (
     r"(?:(?:please|bitte|hey|hi|ok|okay|and|und|also|so|now|(?:can|could|would|will) you(?: please)?|kannst du(?: bitte)?|"
     r"könntest du(?: bitte)?|i(?:'d| would) like you to|i want you to|don'?t forget to|you must)[\s,]+)*"
 )
+_SAID_OTHERWISE = tuple((re.compile(words, re.IGNORECASE), known) for words, known in (
+    (r"i\s+(?:need|want|would\s+like)\s+to\s+be\s+reminded", "remind me"),
+    (r"(?:don'?t|do\s+not|never)\s+let\s+me\s+forget", "remind me"),
+    (r"(?:(?:kannst|könntest|würdest|willst)\s+du\s+)?mich\s+(?:bitte\s+)?(.+?)\s+erinnern\b", r"erinnere mich \1"),
+    (r"erinnern\s+sie\s+(mich|uns)(?:\s+bitte)?", r"erinnere \1"),
+    (rf"(?:an?\s+)?({NUMBER})[\s-]*({UNIT})\s+timer\b", r"set a timer for \1 \2"),
+    (r"start\s+(a|an)\s+(timer|alarm)", r"set \1 \2"),
+))  # fmt: skip
+"""Other words for a reminder, and those that ``_REMIND`` knows."""
 _REMIND = re.compile(
-    rf"{_POLITE}(?:(?P<remind>remind\s+(?:me|us)|erinnere?\s+(?:mich|uns)|(?:set|add|create|make)\s+(?:me\s+)?(?:a|an|another)\s+(?:reminder|alarm|timer)"
+    rf"{_POLITE}(?:(?P<remind>remind\s+(?:me|us)|erinnere?\s+(?:mich|uns)|(?:(?:set|add|create|make)\s+(?:me\s+)?)?(?:a\s+|an\s+|another\s+|new\s+)+(?:reminder|alarm|timer)"
+    r"|(?:set|add|create|make)\s+(?:reminder|alarm|timer)\b|(?:notify|ping|alert|nudge|buzz)\s+(?:me|us)\b(?=.*\d)"
     r"|(?:reminder|erinnerung|timer|wecker|alarm)\b(?=\s*(?:[:,]|for|in|at|to|um|auf|für|morgen|tomorrow|every|jede|\d))|(?:stelle?|setze?)\s+(?:mir\s+)?(?:eine[nr]?)\s+(?:erinnerung|wecker|timer)"
     r"|(?:let|lass)\s+(?:me|mich)\s+know)"
     r"|(?P<wake>wake\s+(?:me|us)(?:\s+up)?|wecke?\s+(?:mich|uns)))(?P<rest>\b.*)",
@@ -39,13 +54,13 @@ _LIST = re.compile(
 _ONE = r"(?:(?:the|my|that|this|die|den|das|meine[nr]?|diese[nr]?)\s+)?"
 _WHICH = (
     rf"(?P<which>it|that|this|them\s+all|all(?:\s+of\s+(?:them|my\s+{_NAMED}))?|everything|sie|ihn|es|das|alle"
-    rf"|{_ONE}(?:last|letzte[nr]?)?\s*(?:one|{_NAMED})?(?:\s+(?:about|for|to|with|an|über|für|mit|zu)\s+.+?)?|{_ONE}.+?\s+{_NAMED})"
+    rf"|{_ONE}(?:last|letzte[nr]?)?\s*(?:one|{_NAMED})?(?:\s*(?:about|of|for|to|with|an|über|für|mit|zu)\s+.+?)?|{_ONE}.+?\s+(?:one|{_NAMED}))"
 )
 _AGAIN = (
     r"(?:snooze|remind\s+me\s+(?:again|later)|later|schlummern?"
     r"|erinnere?\s+mich\s+(?:nochmals?|noch\s*(?:mal|einmal)|später|spaeter))"
 )
-_STOP = r"(?:cancel|delete|remove|drop|stop|forget|lösche?|storniere?|streiche?|vergiss|entferne?)"
+_STOP = r"(?:stop\s+reminding\s+me|cancel|delete|remove|drop|stop|forget|lösche?|storniere?|streiche?|vergiss|entferne?)"
 _SHIFT = r"(?:move|change|shift|postpone|reschedule|push|verschiebe?|verlege?|ändere?)"
 _CHANGES: tuple[tuple[Action, re.Pattern[str]], ...] = (
     ("cancel", re.compile(rf"{_POLITE}{_STOP}\s+{_WHICH}")),
@@ -53,13 +68,15 @@ _CHANGES: tuple[tuple[Action, re.Pattern[str]], ...] = (
     ("snooze", re.compile(rf"{_POLITE}{_AGAIN}(?:\s+(?:it|that))?(?P<when>\b.*)?")),
     (
         "move",
-        re.compile(rf"{_POLITE}{_SHIFT}\s+{_WHICH}\s+(?:to|until|till|by|auf|um|nach|bis)\s+(?P<when>.+)"),
+        re.compile(
+            rf"{_POLITE}{_SHIFT}\s+{_WHICH}\s+(?:to|until|till|auf|nach|bis|(?=(?:by|um)\s))\s*(?P<when>.+)"
+        ),
     ),
     ("pause", re.compile(rf"{_POLITE}(?:pause|pausiere?)\s+{_WHICH}")),
     ("resume", re.compile(rf"{_POLITE}(?:resume|continue|restart|setze?)\s+{_WHICH}(?:\s+(?:again|fort))?")),
 )
 _QUIET = re.compile(
-    rf"{_POLITE}(?:(?:set\s+|my\s+|i\s+want\s+)*quiet\s+hours?|(?:meine\s+)?ruhezeit(?:en)?|be\s+quiet|sei\s+(?:still|ruhig))\b(?P<when>.*)"
+    rf"{_POLITE}(?:(?:set\s+|my\s+|i\s+want\s+)*quiet\s+hours?|(?:do\s+not|don'?t)\s+disturb(?:\s+me)?(?=\s+(?:from|between))|(?:meine\s+)?ruhezeit(?:en)?|be\s+quiet|sei\s+(?:still|ruhig))\b(?P<when>.*)"
 )
 _HOURS = re.compile(
     r".*?\b(?:from|between|von|zwischen)?\s*(\d{1,2})(?:[:.](\d\d))?\s*(?:uhr|o'clock)?\s*([ap]m)?\s*(?:to|till|until|and|bis|und|-|–)\s*(\d{1,2})(?:[:.](\d\d))?\s*([ap]m)?.*"
@@ -72,10 +89,10 @@ _ALL = re.compile(
     rf"|all\s+(?:my\s+|the\s+)?{_NAMED}|alle\s+(?:meine\s+)?{_NAMED}"
 )
 _ABOUT = re.compile(
-    rf"{_ONE}(?:last\s+)?(?:one|{_NAMED})?\s*(?:about|for|to|with|an|über|für|mit|zu)\s+(?P<words>.+)|{_ONE}(?P<before>.+?)\s+{_NAMED}"
+    rf"{_ONE}(?:last\s+)?(?:one|{_NAMED})?\s*(?:about|of|for|to|with|an|über|für|mit|zu)\s+(?P<words>.+)|{_ONE}(?P<before>.+?)\s+(?:one|{_NAMED})"
 )
 _SAYS_SO = re.compile(
-    rf"\b{_NAMED}\b|\b(?:the\s+)?one\s+(?:about|for|to|with)\b|^{_POLITE}(?:snooze|remind|erinner|schlummer)"
+    rf"\b{_NAMED}\b|\b(?:the\s+)?one\s+(?:about|for|to|with)\b|\bone\s+(?:to|until|by)\s+\d|^{_POLITE}(?:snooze|remind|stop\s+remind|erinner|schlummer)"
 )
 _NO_ORDER = re.compile(
     r"(?:is|are|was|were|will|would|has|have|had|do|does|did|may|might|ist|sind|war|wird|hat|haben|i|we|he|she|they|it|the|my|a|an"
@@ -87,7 +104,7 @@ _ORDER = re.compile(
     r"|sage?|frage?|zeige?|erzähle?|prüfe?|schicke?|sende|lies|gib|mache?|nenne?|suche?|starte?|stoppe?|schreibe?|rufe?|hole?|spiele?|lass|melde?|schalte?|fasse?|übersetze?|würfle|wecke?|erinnere?)\b"
 )
 _JOINTS = re.compile(
-    r"^(?:[\s,:;.–-]+|(?:then|dann|please|bitte|to|that|about|of|for|up|us|daran|davon|dass|zu|an|auf|für|and|und|me|mich)\b\s*)+"
+    r"^(?:[\s,:;.–-]+|(?:then|dann|please|bitte|to|that|about|of|for|called|named|up|us|daran|davon|dass|immer|zu|an|ans|auf|für|and|und|me|mich)\b\s*)+"
 )
 _TAIL = re.compile(r"(?:[\s,;:.!?–-]+|\b(?:please|bitte|daran|um|at|on|am|auf|for|in)\b)+$")
 
@@ -118,7 +135,12 @@ def wish_of(text: str, now: datetime) -> Wish | None:
     if len(text) > LONGEST:
         return None
     said = " ".join(text.replace("’", "'").split())
-    low = said.casefold()
+    polite = re.match(_POLITE, said, re.IGNORECASE)
+    begins = polite.end() if polite else 0
+    for pattern, known in _SAID_OTHERWISE:
+        if (other := pattern.match(said, begins)) is not None:
+            said = other.expand(known) + said[other.end() :]
+    low = said.lower()
     if len(low) != len(said):  # a letter that grows in small: places would be others
         said = low
     bare = low.rstrip(" .!?…")
@@ -135,7 +157,7 @@ def when(text: str, now: datetime) -> Moment:
 
 
 def _times(text: str) -> list[Span]:
-    low = " ".join(text.casefold().split()).strip(" .!?")
+    low = " ".join(text.lower().split()).strip(" .!?")
     found = spans(low) or spans(f"in {low}") or spans(f"at {low}")
     if not found or len(low) > _LONGEST_TIME:
         raise NoMomentError(f"“{text[:80]}” is no time; nothing was set.")
@@ -154,10 +176,18 @@ def _change(bare: str, now: datetime) -> Wish | None:
             return None
         moment, to = None, ""
         if action in ("move", "snooze"):
-            told = re.sub(r"^(?:for|um|auf)\s+", "", (groups.get("when") or "").strip())
+            told = re.sub(r"^(?:for|auf)\s+", "", (groups.get("when") or "").strip())
+            bare_time = _BY.sub("", told)
             to = next(
-                (one for one in (told, f"{'at' if action == 'move' else 'in'} {told}") if spans(one)), ""
+                (
+                    one
+                    for one in (told, f"at {told}" if action == "move" else f"in {bare_time}")
+                    if spans(one)
+                ),
+                "",
             )
+            if action == "move" and _BY.match(told) and spans(f"in {bare_time}"):
+                to = told
             if not to and (told or action == "move"):
                 continue
             moment = moment_of(_joined(spans(to)), now) if to and action == "snooze" else None
@@ -167,11 +197,20 @@ def _change(bare: str, now: datetime) -> Wish | None:
     return None
 
 
+_BY = re.compile(r"(?:by|um)\s+")
+
+
 def moved(text: str, now: datetime, before: datetime) -> Moment:
     """The time that ``text`` names for a timer that was at ``before``: "ten" is on its day, in its half of the day.
 
     Raises ``NoMomentError``.
     """
+    low = text.strip().lower()
+    later = _BY.match(low)
+    waits = spans(f"in {low[later.end() :]}") if later else []
+    if waits and "wait" in waits[0].pieces:
+        shifted = moment_of(_joined(waits), before)
+        return Moment(at=shifted.at or before + timedelta(seconds=shifted.wait))
     pieces = _joined(_times(text))
     if pieces.keys() - {"clock", "part"}:
         return moment_of(pieces, now)
@@ -201,14 +240,15 @@ def _reminder(said: str, low: str, now: datetime) -> Wish | None:
         cut = _FOR.match(rest)
         place = cut.end() if cut else 0
         rest, shown = f"{word} {rest[place:]}", f"{word} {shown[place:]}"
-    chosen = _chosen(rest, spans(rest))
+    times = spans(rest)
+    chosen = _chosen(rest, times)
     what = _without(shown, chosen)
     if not chosen:
         raise NoMomentError(
             f"When? {f'“{what[:60]}”' if what else 'This'} was not set: no time was understood in it."
         )
-    _check_rest(what)
-    moment = moment_of(_joined(chosen), now, wakes=bool(found["wake"]))
+    check_beside(rest, times, chosen)
+    moment = moment_of(_joined(chosen), now, wakes=bool(_WAKES.search(found[0][: begins + 8])))
     return Wish("add", what or ("wake up" if found["wake"] else "the time is up"), moment=moment)
 
 
@@ -220,13 +260,13 @@ def _order(said: str, low: str, now: datetime) -> Wish | None:
     times = spans(rest)
     if not times:
         return None
-    leading, trailing = times[0].start == 0, _is_last(rest, times[-1])
-    repeats = "repeat" in times[-1].pieces or "each" in times[-1].pieces.get("monthday", {})
-    if not leading and not (trailing and repeats and _is_exact(times[-1])):
+    leading, within = times[0].start == 0, _is_within(rest, times[0])
+    trailing = _is_last(rest, times[-1]) and repeats(times[-1].pieces) and _is_exact(times[-1])
+    if not (leading or within or trailing):
         return None
-    chosen = [times[0]] if leading else [times[-1]]
+    chosen = [times[0] if leading or within else times[-1]]
     what = _without(shown, chosen)
-    words = what.casefold()
+    words = what.lower()
     if len(words.split()) < 2 or _NO_ORDER.match(words) or low.rstrip().endswith("?"):
         return None
     if again := _REMIND.match(words):
@@ -234,12 +274,12 @@ def _order(said: str, low: str, now: datetime) -> Wish | None:
         return Wish("add", told, moment=moment_of(chosen[0].pieces, now, wakes=bool(again["wake"])))
     if leading and not ({"repeat", "wait", "clock"} & times[0].pieces.keys()):
         return None  # "tomorrow is monday", "today I feel fine"
-    if leading and "clock" not in times[0].pieces:
-        _check_rest(what)
+    check_hour(rest, chosen[0])
     plainly = _ORDER.match(words) is not None
     if not plainly and not _is_exact(chosen[0]):
         return None
     try:
+        check_beside(rest, times, chosen)
         moment = moment_of(chosen[0].pieces, now)
     except NoMomentError:
         if plainly:
@@ -260,9 +300,18 @@ def _bare_time(rest: str) -> str:
     return "at" if re.match(r"\s*(?:for|auf)\s+\d", rest) and not spans(rest) else ""
 
 
-def _check_rest(what: str) -> None:
-    if odd := re.match(r"(?:at|um)\s+(\d{2,}(?:[:.]\d+)?)\b", what, re.IGNORECASE):
-        raise NoMomentError(f"There is no {odd[1]} o'clock; nothing was set.")
+_WAKES = re.compile(r"\b(?:wake|wecke?|alarm|wecker)\b")
+
+_ASKS_SOMEBODY = re.compile(
+    r"(?:ask|tell|give|show|send|frage?|sage?|zeige?|gib|schicke?|erzähle?)\s+(?!what|who|how|if|was|wer|wie|ob)[\w-]+\s+"
+)
+
+
+def _is_within(rest: str, span: Span) -> bool:
+    """True for "ask Rose in 20 minutes how the garden is": behind an order and its first word."""
+    return _ASKS_SOMEBODY.fullmatch(rest, 0, span.start) is not None and (
+        bool({"wait", "clock"} & span.pieces.keys()) or repeats(span.pieces)
+    )
 
 
 def _is_exact(span: Span) -> bool:
@@ -291,7 +340,7 @@ def _chosen(rest: str, times: list[Span]) -> list[Span]:
 
 def _adds(first: Span, last: Span) -> bool:
     return (
-        "wait" not in first.pieces
+        ("wait" not in first.pieces or "clock" in last.pieces)
         and "wait" not in last.pieces
         and not ("clock" in first.pieces and "repeat" not in last.pieces)
     )
@@ -315,7 +364,7 @@ def _without(shown: str, times: list[Span]) -> str:
         kept += shown[place : one.start].rstrip() + " "
         place = one.end
     kept = (kept + shown[place:]).strip()
-    return _TAIL.sub("", _JOINTS.sub("", kept)).strip()
+    return " ".join(_TAIL.sub("", _JOINTS.sub("", kept)).split())
 
 
 def _quiet_hours(words: str) -> str:

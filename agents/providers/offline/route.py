@@ -313,7 +313,7 @@ def _wants_a_timer(text: str) -> bool | None:
     """True for a sentence that plainly wants something at a time, False for one that may; None for any other."""
     if _MAY_BE_TIMED.search(text) is None:
         return None
-    from agents.moments.moments import NoMomentError  # what most sentences need not load
+    from agents.moments.days import NoMomentError  # what most sentences need not load
     from agents.moments.wishes import wish_of
 
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from agents.moments.moments import NoMomentError
+from agents.moments.days import NoMomentError
 from agents.moments.wishes import Wish, when, wish_of
 from envelopes.envelope import THREAD
 from rappd.dispatch.turns import RequestContext

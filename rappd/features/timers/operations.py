@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agents.moments.moments import NoMomentError
+from agents.moments.days import NoMomentError
 from agents.moments.wishes import when, wish_of
 from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, Envelope, new_id

@@ -11,7 +11,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from agents.moments.moments import Moment, NoMomentError
+from agents.moments.days import NoMomentError
+from agents.moments.moments import Moment
 from agents.moments.wishes import moved
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.features.timers.setters import Setter, kept, read_setter

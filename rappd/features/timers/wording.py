@@ -54,6 +54,9 @@ def late_text(row: TimerRow, late: float) -> str:
     return f"This is {span_text(late)} late: it was due {clock_text(row.next, row.zone)}."
 
 
+_ORDINALS = {1: "first", 2: "second", 3: "third", 4: "fourth", -1: "last"}
+
+
 def rule_text(text: str) -> str:
     """A rule in words: ``every Monday and Thursday at 18:00``."""
     rule = parse_rule(text)
@@ -64,6 +67,16 @@ def rule_text(text: str) -> str:
                 number = minutes // size
                 return f"every {unit}" if number == 1 else f"every {number} {unit}s"
     at = f"at {rule.hour:02}:{rule.minute:02}"
+    if rule.step:
+        weeks = rule.step // 7
+        if rule.step % 7:
+            return f"every {rule.step} days {at}"
+        return (
+            f"every {'other week' if weeks == 2 else f'{weeks} weeks'} on {_DAYS[rule.first.weekday()]} {at}"
+        )
+    if rule.nth:
+        day = _DAYS[next(iter(rule.weekdays))]
+        return f"on the {_ORDINALS[rule.nth]} {day} of every month {at}"
     if rule.day:
         if rule.month:
             return f"every year on {rule.day} {datetime(2024, rule.month, 1):%B} {at}"

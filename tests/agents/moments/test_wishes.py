@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from agents.moments.moments import NoMomentError
+from agents.moments.days import NoMomentError
 from agents.moments.wishes import moved, when, wish_of
 from agents.providers.offline.route import route
 
@@ -50,6 +50,21 @@ NOW = datetime(2026, 11, 30, 11, 0)
         ("morgen früh erinnere mich an Brot", "Brot", "2026-12-01 09:00"),
         ("weck mich um 6:30", "wake up", "2026-12-01 06:30"),
         ("at 5 pm tell me a joke", "tell me a joke", "2026-11-30 17:00"),
+        ("remind me in 3 days at noon to water plants", "water plants", "2026-12-03 12:00"),
+        ("remind me tomorrow morning at nine thirty to call", "call", "2026-12-01 09:30"),
+        ("remind me at 0900 tomorrow to eat", "eat", "2026-12-01 09:00"),
+        ("remind me on 12/24 at 18:00 to light candles", "light candles", "2026-12-24 18:00"),
+        ("remind me on New Year's Eve at 23:00 to dance", "dance", "2026-12-31 23:00"),
+        ("remind me the last day of the month to pay", "pay", "2026-12-31 09:00"),
+        ("remind me at the weekend to rest", "rest", "2026-12-05 09:00"),
+        ("remind me next week on Tuesday to call", "call", "2026-12-08 09:00"),
+        ("don't let me forget to call mum at 5", "call mum", "2026-11-30 17:00"),
+        ("set an alarm for 6:45", "the time is up", "2026-12-01 06:45"),
+        ("reminder tomorrow at 9: call mum", "call mum", "2026-12-01 09:00"),
+        ("kannst du mich morgen um 9 daran erinnern, Mama anzurufen?", "Mama anzurufen", "2026-12-01 09:00"),
+        ("erinnere mich um neun Uhr dreißig an den Bus", "den Bus", "2026-11-30 21:30"),
+        ("erinnere mich Heiligabend um 18 Uhr an die Kerzen", "die Kerzen", "2026-12-24 18:00"),
+        ("ask Rose tomorrow at 9 how the garden is", "ask Rose how the garden is", "2026-12-01 09:00"),
     ],
 )
 def test_one_time(sentence: str, what: str, moment: str) -> None:
@@ -68,6 +83,9 @@ def test_one_time(sentence: str, what: str, moment: str) -> None:
         ("set a timer for 10 minutes", "the time is up", 600),
         ("stell einen Timer auf 10 Minuten", "the time is up", 600),
         ("erinnere mich in einer halben Stunde an den Kuchen", "den Kuchen", 1800),
+        ("remind me in 1h 30m to call", "call", 5400),
+        ("ask Rose in 20 minutes how the garden is", "ask Rose how the garden is", 1200),
+        ("5 min timer please", "the time is up", 300),
     ],
 )
 def test_a_while(sentence: str, what: str, seconds: float) -> None:
@@ -96,6 +114,14 @@ def test_a_while(sentence: str, what: str, seconds: float) -> None:
             "sag mir das Wetter",
             "weekly mon,tue,wed,thu,fri 07:00",
         ),
+        ("remind me every second Tuesday at 7 to sweep", "sweep", "daily 14 2026-12-01 07:00"),
+        ("every other day at 9 remind me to water", "water", "daily 2 2026-12-01 09:00"),
+        ("every two weeks on Friday remind me to pay", "pay", "daily 14 2026-12-04 09:00"),
+        ("remind me every first monday of the month to pay", "pay", "monthly 1mon 09:00"),
+        ("erinnere mich am letzten Freitag im Monat an die Miete", "die Miete", "monthly lastfri 09:00"),
+        ("remind me on the first of every month to pay", "pay", "monthly 1 09:00"),
+        ("erinnere mich jeden zweiten Dienstag an die Tonne", "die Tonne", "daily 14 2026-12-01 09:00"),
+        ("sag mir jeden Morgen die Nachrichten", "sag mir die Nachrichten", "daily 09:00"),
         ("alle 20 Minuten prüfe die Temperatur", "prüfe die Temperatur", "every 20 minutes"),
         ("jeden Morgen um 7 sag mir die Nachrichten", "sag mir die Nachrichten", "daily 07:00"),
     ],
@@ -126,6 +152,23 @@ def test_months_without_that_day_are_said() -> None:
         ("remind me in 0 minutes to call mum", "nothing was set"),
         ("remind me in 20 years to call mum", "more than ten years away"),
         ("remind me every month on the 32nd to pay", "No month has a day 32"),
+        ("remind me to take pills every day at 8am and 8pm", "Two times at once"),
+        ("remind me at 9 tomorrow and on Friday to call mum", "Two times at once"),
+        ("remind me twice a day to feed the dog", "At which times"),
+        ("remind me every day from 9 to 5 to stand up", "“from” beside a time is not understood"),
+        ("remind me every day except Sunday to stretch", "“except” beside a time is not understood"),
+        ("erinnere mich jeden Tag außer Sonntag an den Müll", "“außer” beside a time is not understood"),
+        ("remind me 2 hours before midnight to sleep", "“before” beside a time is not understood"),
+        ("remind me a week from Friday to call", "“from” beside a time is not understood"),
+        ("remind me at 9 am EST to call", "“est” beside a time is not understood"),
+        ("remind me mon and wed at 5 to eat", "“mon” beside a time is not understood"),
+        ("remind me every third Thursday to eat", "or that one of each month"),
+        ("remind me every day starting on Friday to eat", "begins or ends on a day"),
+        ("remind me on 5/6 at 9 to vote", "5/6 may be the day before the month"),
+        ("remind me tomorrow, on Friday, to eat", "Two times at once|Two days are named"),
+        ("remind me in two weeks on Friday to call", "do not go together"),
+        ("remind me on my birthday to celebrate", "not known here"),
+        ("remind me every five years to renew", "Every few months or years"),
     ],
 )
 def test_no_time_is_said_and_nothing_else(sentence: str, said: str) -> None:
@@ -155,7 +198,8 @@ def test_other_sentences_are_no_wish(sentence: str) -> None:
         ("move it to ten", "move", ""), ("verschiebe es auf zehn Uhr", "move", ""),
         ("move the reminder about mum to tomorrow at 9", "move", "mum"), ("snooze", "snooze", ""),
         ("snooze for an hour", "snooze", ""), ("pause the weather timer", "pause", "weather"),
-        ("quiet hours from 22 to 7", "quiet", ""),
+        ("quiet hours from 22 to 7", "quiet", ""), ("stop reminding me about pills", "cancel", "pills"),
+        ("move the mum one to 10:30", "move", "mum"), ("postpone it by an hour", "move", ""),
     ],
 )  # fmt: skip
 def test_talking_about_them(sentence: str, action: str, which: str) -> None:
@@ -167,6 +211,8 @@ def test_moving_stays_on_its_day_and_in_its_half() -> None:
     assert moved("ten", NOW, datetime(2026, 12, 1, 9, 0)).at == datetime(2026, 12, 1, 10, 0)
     assert moved("ten", NOW, datetime(2026, 12, 1, 19, 0)).at == datetime(2026, 12, 1, 22, 0)
     assert moved("tomorrow at 8", NOW, datetime(2026, 12, 5, 9, 0)).at == datetime(2026, 12, 1, 8, 0)
+    assert moved("by an hour", NOW, datetime(2026, 12, 5, 9, 0)).at == datetime(2026, 12, 5, 10, 0)
+    assert moved("um eine Stunde", NOW, datetime(2026, 12, 5, 9, 0)).at == datetime(2026, 12, 5, 10, 0)
     with pytest.raises(NoMomentError, match="is over"):
         moved("at 10", NOW, datetime(2026, 11, 30, 11, 30))
 
