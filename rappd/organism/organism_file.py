@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as forms
 
-from agents.moments.moments import NoMomentError
+from agents.moments.days import NoMomentError
 from agents.moments.wishes import when
 from rappd.organism.organism import MEANINGLESS_KEYS, REFUSED_KEYS, Gateway, ListedTimer, Organism
 
