@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.daemon import BenchDaemon
 from benchmarks.page import missing
 from envelopes.codecs import emergence
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, thread_id
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store

@@ -50,7 +50,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/devices.py",
         "agents/workers/private_paths.py",
         "agents/workers/ssh_access.py",
-        "neighborhoods/discovery/local_networks.py",
+        "neighborhoods/auth/ipv6_admission.py",
         "rappd/__main__.py",
     ),
     "installs packages: from descriptors of .deps, and in a sandbox": (
@@ -121,7 +121,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/eggs/nested_eggs.py",
         "neighborhoods/snapshot/snapshot_folder.py",
         "neighborhoods/snapshot/staged_parts.py",
-        "neighborhoods/snapshot/stamps.py",
+        "neighborhoods/snapshot/file_times.py",
         "rappd/features/snapshots/restoring.py",
         "neighborhoods/snapshot/tar_archive.py",
         "neighborhoods/snapshot/transports/own_place.py",

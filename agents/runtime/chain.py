@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from agents.runtime.step import run_step
+from agents.runtime.chain_step import run_step
 
 Transform = Callable[[dict[str, Any], Any], Mapping[str, Any] | None]
 """``(last_result, last_slush)`` to arguments for the step."""

@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from typing import Any, Self
 
 from agents.errors import AgentError
-from agents.runtime.step import Answer, StepOutcome, elsewhere, run_step
+from agents.runtime.chain_step import Answer, StepOutcome, elsewhere, run_step
 
 
 class BadGraphError(AgentError):

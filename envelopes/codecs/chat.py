@@ -10,11 +10,9 @@ import orjson
 from envelopes.codecs import pictures
 from envelopes.codecs.pictures import Picture
 from envelopes.codecs.strict_json import not_utf8
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, HELP, PICTURES, Envelope, is_uuid, new_id
 from envelopes.errors import MalformedError
-
-DEFAULT_USER_GUID = "c0p110t0-aaaa-bbbb-cccc-123456789abc"
-"""The same string in every implementation, intentionally invalid hex (RAPP v1 §0.1): never fix it."""
 
 _WHO_AND_HOW_LONG = ("provider", "seconds", "tokens", "input_tokens", "output_tokens", "cost_usd")
 """Keys of a DONE that an answer has where they are known: who answered, how long, and how many tokens."""

@@ -21,6 +21,7 @@ from envelopes.identity.pairing_proof import (
 )
 from neighborhoods.discovery.addresses import is_loopback, network_of
 from neighborhoods.errors import BadStepError, NoSuchPairingError, PairingBusyError, PairingStoppedError
+from neighborhoods.pairing.attempts import Ending, PairingAttempt, stopped
 from neighborhoods.pairing.local_party import WRONG_CODE, LocalParty
 from neighborhoods.pairing.messages import (
     Code,
@@ -31,7 +32,6 @@ from neighborhoods.pairing.messages import (
     read_answer,
 )
 from neighborhoods.pairing.responder import MOST_PENDING, address_of
-from neighborhoods.pairing.session import Ending, PairingSession, stopped
 from neighborhoods.peer import Whose
 
 CODE_SECONDS: Final = 600.0
@@ -66,12 +66,12 @@ class CodePairing:
 
     def __init__(self, here: LocalParty) -> None:
         self._here = here
-        self._shown: PairingSession | None = None
+        self._shown: PairingAttempt | None = None
         self._tries: dict[str, _CodeAttempt] = {}
         self._wrong: Counter[str] = Counter()  # tries of the shown code, by source
         self._lock = asyncio.Lock()  # one piece of arithmetic at a time
 
-    def offer(self, whose: Whose) -> PairingSession:
+    def offer(self, whose: Whose) -> PairingAttempt:
         """A fresh code, good for ten minutes and one pairing; the one before is void."""
         here = self._here
         if self._shown is not None:
@@ -79,7 +79,7 @@ class CodePairing:
         self._forget()
         self._wrong.clear()
         self._shown = here.attempts.add(
-            PairingSession(
+            PairingAttempt(
                 id=str(uuid4()),
                 role="answers",
                 mine=here.introduction(),
@@ -91,10 +91,10 @@ class CodePairing:
         )
         return self._shown
 
-    def begin(self, peer: NodeCard, address: str, code: str, whose: Whose) -> PairingSession:
+    def begin(self, peer: NodeCard, address: str, code: str, whose: Whose) -> PairingAttempt:
         """A new attempt with a code from the other machine, not yet under way."""
         return self._here.attempts.add(
-            PairingSession(
+            PairingAttempt(
                 id=str(uuid4()),
                 role="asks",
                 mine=self._here.introduction(),
@@ -107,7 +107,7 @@ class CodePairing:
             )
         )
 
-    async def drive(self, attempt: PairingSession) -> None:
+    async def drive(self, attempt: PairingAttempt) -> None:
         """From the first message to the end. Ends the attempt for whatever goes wrong."""
         try:
             await self._use(attempt)
@@ -193,7 +193,7 @@ class CodePairing:
             self._forget()
             return one.confirmed
 
-    async def _use(self, attempt: PairingSession) -> None:
+    async def _use(self, attempt: PairingAttempt) -> None:
         here, peer = self._here, attempt.peer
         assert peer is not None
         exchange = await asyncio.to_thread(CodeExchange, attempt.code)
@@ -228,7 +228,7 @@ class CodePairing:
             if attempt.live:
                 await here.settle(attempt)
 
-    def _live_code(self) -> PairingSession:
+    def _live_code(self) -> PairingAttempt:
         if self._shown is None or not self._shown.live:
             raise NoSuchPairingError("No code is shown there now.", do="There: rappd peers pair --code")
         return self._shown

@@ -12,6 +12,7 @@ from envelopes.errors import ReportableError
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, commitment, pairing_words, transcript, verdict_holds
 from neighborhoods.errors import PairingStoppedError
+from neighborhoods.pairing.attempts import PairingAttempt
 from neighborhoods.pairing.local_party import LocalParty
 from neighborhoods.pairing.messages import (
     Offer,
@@ -25,7 +26,6 @@ from neighborhoods.pairing.messages import (
     as_json,
     read_answer,
 )
-from neighborhoods.pairing.session import PairingSession
 from neighborhoods.peer import Whose
 
 log = logging.getLogger("pairing")
@@ -40,12 +40,12 @@ class Initiator:
     def __init__(self, here: LocalParty) -> None:
         self._here = here
 
-    def begin(self, peer: NodeCard, address: str, whose: Whose | None) -> PairingSession:
+    def begin(self, peer: NodeCard, address: str, whose: Whose | None) -> PairingAttempt:
         """A new attempt, not yet under way."""
         here = self._here
         nonce = os.urandom(NONCE_BYTES)
         return here.attempts.add(
-            PairingSession(
+            PairingAttempt(
                 id=str(uuid4()),
                 role="asks",
                 mine=here.introduction(),
@@ -58,7 +58,7 @@ class Initiator:
             )
         )
 
-    async def drive(self, attempt: PairingSession) -> None:
+    async def drive(self, attempt: PairingAttempt) -> None:
         """From the offer to the end. Ends the attempt for whatever goes wrong."""
         try:
             if await self._offer(attempt):
@@ -66,7 +66,7 @@ class Initiator:
         except ReportableError as problem:
             self._here.attempts.end(attempt, "stopped", (str(problem), problem.do))
 
-    async def tell_end(self, attempt: PairingSession) -> None:
+    async def tell_end(self, attempt: PairingAttempt) -> None:
         """Lets the other side know that the owner here said no, or stopped; it would find out by itself."""
         said = attempt.verdict
         body = as_json(OwnerVerdict(attempt.id, said.same, said.signature) if said else Stop(attempt.id))
@@ -75,7 +75,7 @@ class Initiator:
         except ReportableError as problem:
             log.debug("An end could not be told: %s", problem.code)
 
-    async def _offer(self, attempt: PairingSession) -> bool:
+    async def _offer(self, attempt: PairingAttempt) -> bool:
         """True when both have the words."""
         assert attempt.peer is not None
         nonce = attempt.nonce
@@ -102,7 +102,7 @@ class Initiator:
         attempt.become("words")
         return True
 
-    def _yield(self, attempt: PairingSession, kept: str) -> None:
+    def _yield(self, attempt: PairingAttempt, kept: str) -> None:
         """The other side goes on with an attempt of its own, which is here already or will come."""
         attempt.yielded = True
         for one in self._here.attempts.live():
@@ -111,7 +111,7 @@ class Initiator:
                 self._here.attempts.join(attempt, one)
                 return
 
-    async def _agree(self, attempt: PairingSession) -> None:
+    async def _agree(self, attempt: PairingAttempt) -> None:
         told = None
         while attempt.live:
             said = attempt.verdict
@@ -128,7 +128,7 @@ class Initiator:
             if attempt.live and (attempt.verdict is None) == (told is None):
                 await attempt.news(self._here.poll)
 
-    async def _learn(self, attempt: PairingSession, standing: StatusReply) -> None:
+    async def _learn(self, attempt: PairingAttempt, standing: StatusReply) -> None:
         end = self._here.attempts.end
         said, peer = standing.verdict, attempt.peer
         if said is not None:
@@ -147,5 +147,5 @@ class Initiator:
         elif standing.state == "paired" and attempt.yes and attempt.other_yes and attempt.live:
             await self._here.settle(attempt)
 
-    async def _say(self, attempt: PairingSession, step: Any, *, patient: bool) -> Any:
+    async def _say(self, attempt: PairingAttempt, step: Any, *, patient: bool) -> Any:
         return await self._here.say(attempt, as_json(step), patient=patient)

@@ -13,8 +13,7 @@ from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.errors import KeyChangedError, PairingStoppedError, PeerConflictError, PeerOfflineError
-from neighborhoods.pairing.session import Ending, PairingSession, stopped
-from neighborhoods.pairing.sessions import PairingSessions
+from neighborhoods.pairing.attempts import Ending, PairingAttempt, PairingAttempts, stopped
 from neighborhoods.peer import Whose
 
 Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
@@ -57,7 +56,7 @@ class LocalParty(msgspec.Struct, frozen=True):
     on_paired: OnPaired
     known: Known
     now: Callable[[], float]
-    attempts: PairingSessions
+    attempts: PairingAttempts
     poll: float
     within: float
 
@@ -73,7 +72,7 @@ class LocalParty(msgspec.Struct, frozen=True):
             )
         return introduction
 
-    async def settle(self, attempt: PairingSession) -> None:
+    async def settle(self, attempt: PairingAttempt) -> None:
         """Both said yes: the peer is written down, then the attempt is paired. The caller holds its lock."""
         assert attempt.peer is not None and attempt.whose is not None
         attempt.settling = True
@@ -86,7 +85,7 @@ class LocalParty(msgspec.Struct, frozen=True):
             attempt.settling = False
         self.attempts.end(attempt, "stopped" if failed else "paired", failed)
 
-    async def say(self, attempt: PairingSession, body: dict[str, Any], *, patient: bool) -> dict[str, Any]:
+    async def say(self, attempt: PairingAttempt, body: dict[str, Any], *, patient: bool) -> dict[str, Any]:
         """Sends a message and returns the answer; sends it again while the other side is away or busy.
 
         ``patient`` goes on until the session's time is over, else three times. Raises ``PairingStoppedError``
@@ -117,7 +116,7 @@ class LocalParty(msgspec.Struct, frozen=True):
             yield from repeat(max(self.poll, AGAIN[-1]))
 
 
-def _refusal(attempt: PairingSession, code: object) -> PairingStoppedError:
+def _refusal(attempt: PairingAttempt, code: object) -> PairingStoppedError:
     """In this machine's own words: a stranger's sentences are not put before people."""
     if attempt.by_code and code == "pairing_stopped":
         return stopped(WRONG_CODE)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, keeps, pairing_words, transcript, verdict_holds
 from neighborhoods.errors import BadStepError, NoSuchPairingError, PairingBusyError, PairingStoppedError
+from neighborhoods.pairing.attempts import DIFFER, PairingAttempt
 from neighborhoods.pairing.local_party import LocalParty
 from neighborhoods.pairing.messages import (
     Offer,
@@ -20,7 +21,6 @@ from neighborhoods.pairing.messages import (
     StatusReply,
     as_json,
 )
-from neighborhoods.pairing.session import DIFFER, PairingSession
 
 MOST_PENDING: Final = 8
 
@@ -53,7 +53,7 @@ class Responder:
         if own is None and sum(one.live for one in pending) >= MOST_PENDING:
             raise PairingBusyError("Too many machines are asking.", do="Try again in two minutes.")
         attempt = here.attempts.add(
-            PairingSession(
+            PairingAttempt(
                 id=step.attempt,
                 role="answers",
                 mine=here.introduction(),
@@ -119,24 +119,24 @@ class Responder:
         self._here.attempts.end(attempt, "stopped")
         return as_json(StatusReply(attempt.state))
 
-    async def settle_if_both(self, attempt: PairingSession) -> None:
+    async def settle_if_both(self, attempt: PairingAttempt) -> None:
         """Paired, when both owners said yes. The caller holds the attempt's lock."""
         if attempt.live and attempt.yes and attempt.other_yes:
             await self._here.settle(attempt)
 
-    def _own_ask(self, fingerprint: str) -> PairingSession | None:
+    def _own_ask(self, fingerprint: str) -> PairingAttempt | None:
         for one in self._here.attempts.live():
             if one.role == "asks" and not one.by_code and one.fingerprint == fingerprint:
                 return one
         return None
 
-    def _answered(self, attempt_id: str) -> PairingSession:
+    def _answered(self, attempt_id: str) -> PairingAttempt:
         found = self._here.attempts.find(attempt_id)
         if found is None or found.role != "answers" or found.by_code:
             raise NoSuchPairingError("No such pairing is under way.", do="Start anew on both machines.")
         return found
 
-    def _repeated(self, attempt: PairingSession, peer: NodeCard, step: Offer) -> dict[str, Any]:
+    def _repeated(self, attempt: PairingAttempt, peer: NodeCard, step: Offer) -> dict[str, Any]:
         if attempt.role != "answers" or attempt.by_code or attempt.peer != peer:
             raise BadStepError("That attempt is somebody else's.", do="Start anew on both machines.")
         if not attempt.live:
@@ -145,10 +145,10 @@ class Responder:
             raise BadStepError("That attempt has another promise.", do="Start anew on both machines.")
         return self._offered(attempt)
 
-    def _offered(self, attempt: PairingSession) -> dict[str, Any]:
+    def _offered(self, attempt: PairingAttempt) -> dict[str, Any]:
         return as_json(OfferAnswer(attempt.mine.to_json(), attempt.nonce.hex()))
 
-    def _over(self, attempt: PairingSession) -> PairingStoppedError:
+    def _over(self, attempt: PairingAttempt) -> PairingStoppedError:
         return attempt.problem() or PairingStoppedError(
             "That pairing is over.", do="Start anew on both machines."
         )

@@ -12,6 +12,7 @@ from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import normal_code, sign_verdict
 from neighborhoods.errors import PairingStoppedError, PeerConflictError
+from neighborhoods.pairing.attempts import DIFFER, PairingAttempt, PairingAttempts
 from neighborhoods.pairing.code_pairing import CodePairing
 from neighborhoods.pairing.initiator import WORDS_SECONDS, Initiator
 from neighborhoods.pairing.local_party import Known, LocalParty, OnPaired, Send
@@ -27,8 +28,6 @@ from neighborhoods.pairing.messages import (
     read_step,
 )
 from neighborhoods.pairing.responder import Responder
-from neighborhoods.pairing.session import DIFFER, PairingSession
-from neighborhoods.pairing.sessions import PairingSessions
 from neighborhoods.peer import Whose
 
 log = logging.getLogger("pairing")
@@ -53,11 +52,11 @@ class PairingService:
         now: Callable[[], float] = time.monotonic,
         poll: float = 1.0,
         within: float = WORDS_SECONDS,
-        on_asked: Callable[[PairingSession], None] = lambda _: None,
+        on_asked: Callable[[PairingAttempt], None] = lambda _: None,
     ) -> None:
         self._now = now
         self._on_asked = on_asked
-        self._attempts = PairingSessions(now)
+        self._attempts = PairingAttempts(now)
         self._here = LocalParty(key, introduction, send, on_paired, known, now, self._attempts, poll, within)
         self._asking = Initiator(self._here)
         self._answering = Responder(self._here)
@@ -68,7 +67,7 @@ class PairingService:
         """The clock that attempts go by."""
         return self._now()
 
-    async def ask(self, peer: NodeCard, address: str, whose: Whose | None = None) -> PairingSession:
+    async def ask(self, peer: NodeCard, address: str, whose: Whose | None = None) -> PairingAttempt:
         """Asks ``peer`` for words; or goes on with a session of the two that is under way.
 
         Raises ``KeyChangedError``, ``PeerConflictError``, ``BadNodeCardError``; what comes later is in the attempt.
@@ -88,7 +87,7 @@ class PairingService:
         attempt.task = self._spawn(self._asking.drive(attempt), attempt)
         return attempt
 
-    async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> PairingSession:
+    async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> PairingAttempt:
         """Takes the owner's verdict on the words: a yes needs ``whose``, here or when it was asked.
 
         Raises ``PairingStoppedError`` with the reason when it is over, ``PeerConflictError``, ``NoSuchPairingError``.
@@ -120,7 +119,7 @@ class PairingService:
                 await self._answering.settle_if_both(one)
             return one
 
-    async def stop(self, attempt: str) -> PairingSession:
+    async def stop(self, attempt: str) -> PairingAttempt:
         """The owner does not want any more; what is over stays as it ended."""
         one = self._attempts.get(attempt)
         async with one.lock:
@@ -129,12 +128,12 @@ class PairingService:
                 self._end(one, "stopped")
         return one
 
-    async def offer_code(self, whose: Whose = "friend") -> PairingSession:
+    async def offer_code(self, whose: Whose = "friend") -> PairingAttempt:
         """A code to type on another machine within ten minutes; ``whose`` is what it becomes here."""
         self._attempts.clear()
         return self._codes.offer(whose)
 
-    async def use_code(self, address: str, peer: NodeCard, code: str, whose: Whose) -> PairingSession:
+    async def use_code(self, address: str, peer: NodeCard, code: str, whose: Whose) -> PairingAttempt:
         """Pairs by the code that ``peer`` shows. Raises ``BadCodeError`` and what ``ask`` raises."""
         self._attempts.clear()
         typed = normal_code(code)
@@ -172,17 +171,17 @@ class PairingService:
         found = self._attempts.find(attempt) if isinstance(attempt, str) else None
         return found is not None and found.role == "answers" and not found.by_code
 
-    def asking(self) -> list[PairingSession]:
+    def asking(self) -> list[PairingAttempt]:
         """Returns the sessions that wait for this machine's owner, the oldest first."""
         self._attempts.clear()
         return [one for one in self._attempts.live() if one.role == "answers" and not one.by_code]
 
-    def get(self, attempt: str) -> PairingSession:
+    def get(self, attempt: str) -> PairingAttempt:
         """The attempt as it stands. Raises ``NoSuchPairingError``."""
         self._attempts.clear()
         return self._attempts.get(attempt)
 
-    async def wait(self, attempt: str, other_than: State, seconds: float) -> PairingSession:
+    async def wait(self, attempt: str, other_than: State, seconds: float) -> PairingAttempt:
         """The attempt as soon as its state is another, or after ``seconds``. Raises ``NoSuchPairingError``."""
         loop = asyncio.get_running_loop()
         until = loop.time() + seconds
@@ -199,12 +198,12 @@ class PairingService:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _end(self, one: PairingSession, state: State) -> None:
+    def _end(self, one: PairingAttempt, state: State) -> None:
         self._attempts.end(one, state, DIFFER if state == "differ" else None)
         if one.role == "asks" and not one.by_code:
             self._spawn(self._asking.tell_end(one), one)
 
-    def _spawn(self, work: Coroutine[Any, Any, None], attempt: PairingSession) -> asyncio.Task[None]:
+    def _spawn(self, work: Coroutine[Any, Any, None], attempt: PairingAttempt) -> asyncio.Task[None]:
         def done(task: asyncio.Task[None]) -> None:
             self._tasks.discard(task)
             if not task.cancelled() and (error := task.exception()) is not None:

@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from neighborhoods.errors import BadMemberError
-from neighborhoods.snapshot import listing, stamps
+from neighborhoods.snapshot import file_times, listing
 from neighborhoods.snapshot.errors import NotASnapshotError
 from neighborhoods.snapshot.manifest import peer_folders
 from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
@@ -82,7 +82,7 @@ class SnapshotContents:
     is_roster: bool
     local: list[LocalUnit]
     peers: list[PeerBlock]
-    stamps: dict[str, stamps.Stamp] = field(default_factory=dict)
+    stamps: dict[str, file_times.Stamp] = field(default_factory=dict)
 
     @classmethod
     def open(cls, path: Path, *, progress: Progress | None = None) -> SnapshotContents:
@@ -109,7 +109,7 @@ class SnapshotContents:
         members = opened.manifest["members"]
         if isinstance(members, list):
             return cls(opened, True, _units(opened, members, is_roster=True), [])
-        found = stamps.stamps_of(opened)
+        found = file_times.stamps_of(opened)
         local = members.get("local")
         rows = _objects(local.get("twins") if isinstance(local, dict) else None)
         return cls(opened, False, _units(opened, rows, is_roster=False), _peers(opened, members), found)
@@ -130,7 +130,7 @@ def _units(opened: ParsedEgg, rows: list[dict[str, Any]], *, is_roster: bool) ->
     twins: dict[tuple[bool, str], list[Part]] = {}
     own = ""
     for part in opened.parts:
-        if _JUNK.fullmatch(part.target) or part.name in (stamps.MEMBER, listing.MEMBER):
+        if _JUNK.fullmatch(part.target) or part.name in (file_times.MEMBER, listing.MEMBER):
             continue
         if part.target.startswith(("twins/", _ARCHIVE)):
             archived = part.target.startswith(_ARCHIVE)

@@ -27,7 +27,7 @@ from neighborhoods.snapshot.plan import (
     simulated_home,
 )
 from neighborhoods.snapshot.snapshot_folder import DrillResult
-from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.tar_guard import UNEXPLAINED
 from twins.eggs.parsed_egg import ARCHIVED, ParsedEgg
 from twins.eggs.writers.exclusions import ExclusionReason

@@ -10,8 +10,8 @@ from typing import Any, BinaryIO, Self
 import orjson
 
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.snapshot import listing, stamps
-from neighborhoods.snapshot.previous import PreviousSnapshot
+from neighborhoods.snapshot import file_times, listing
+from neighborhoods.snapshot.previous_snapshot import PreviousSnapshot
 from twins.eggs import integrity
 from twins.workspace.identity_file import utc
 from twins.zip.writer import ArchiveWriter
@@ -24,7 +24,7 @@ class SnapshotWriter:
         self._at = at
         self._archive = ArchiveWriter(file, at=at)
         self._hashes: dict[str, str] = {}
-        self._stamps: dict[str, stamps.Stamp] = {}
+        self._stamps: dict[str, file_times.Stamp] = {}
         self._listings: dict[str, list[str]] = {}
         self.octets = 0
 
@@ -46,7 +46,7 @@ class SnapshotWriter:
         return len(self._hashes)
 
     def add(
-        self, name: str, content: bytes | Path | Iterable[bytes], *, stamp: stamps.Stamp | None = None
+        self, name: str, content: bytes | Path | Iterable[bytes], *, stamp: file_times.Stamp | None = None
     ) -> None:
         """Takes in one member, with its time and executable bit where it has them. Raises ``BadFileError``."""
         written = self._archive.add(name, content)
@@ -66,7 +66,7 @@ class SnapshotWriter:
     def finish(self, manifest: dict[str, Any], *, key: IdentityKey | None) -> None:
         """Adds ``members.json``, ``stamps.json``, ``listing.json``, the manifest and the signed hashes of all."""
         self.add("members.json", _json(manifest["members"]))
-        self.add(stamps.MEMBER, stamps.encode(self._stamps))
+        self.add(file_times.MEMBER, file_times.encode(self._stamps))
         self.add(listing.MEMBER, listing.encode(self._listings))
         self.add("manifest.json", _json(manifest))
         self._archive.add(integrity.MEMBER, integrity.seal(self._hashes, at=utc(self._at), key=key))

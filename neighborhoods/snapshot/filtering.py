@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from neighborhoods.snapshot.spool import Spool, SpooledFile
+from neighborhoods.snapshot.spooled_files import Spool, SpooledFile
 from twins.eggs.writers.contents import Content, EggContents
 from twins.eggs.writers.secret_scan import SecretScan
 from twins.fs.untrusted_names import shown, why_not_portable

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from envelopes.errors import ReportableError
-from neighborhoods.snapshot import stamps
+from neighborhoods.snapshot import file_times
 from neighborhoods.snapshot.contents import PeerTwin
 from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.member_transport import MemberTransport
@@ -37,7 +37,7 @@ from neighborhoods.snapshot.plan import (
     overwrites,
     simulated_home,
 )
-from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.spooled_files import Spool
 from twins.installer.errors import PlanChangedError, from_disk
 from twins.installer.installer import Installer
 from twins.installer.planning import Plan
@@ -300,16 +300,16 @@ def _copy_out(twin: PeerTwin, handle: int) -> None:
             file.write(piece)
 
 
-def _stamp(plan: Plan, found: Mapping[str, stamps.Stamp]) -> None:
+def _stamp(plan: Plan, found: Mapping[str, file_times.Stamp]) -> None:
     """Gives files that are as in the egg their times and executable bits."""
-    by_base: dict[Path, list[tuple[str, stamps.Stamp]]] = {}
+    by_base: dict[Path, list[tuple[str, file_times.Stamp]]] = {}
     for row in plan.rows:
         if (row.writes or row.same) and row.name in found:
             base, path = plan.ground.locate(row.target)
             by_base.setdefault(base, []).append((path, found[row.name]))
     for base, rows in by_base.items():
         if base.is_dir():
-            stamps.apply(base, rows)
+            file_times.apply(base, rows)
 
 
 async def _boot(plan: RestorePlan, hooks: RestoreHooks, done: LocalResult) -> None:

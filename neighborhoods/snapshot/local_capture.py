@@ -20,8 +20,8 @@ from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter
 from neighborhoods.snapshot.listing import as_text
 from neighborhoods.snapshot.manifest import CORE_FILES, NOT_WANTED, OVERSIZE, UNREADABLE, SnapshotOptions
-from neighborhoods.snapshot.previous import PreviousSnapshot
-from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.previous_snapshot import PreviousSnapshot
+from neighborhoods.snapshot.spooled_files import Spool
 from twins.eggs.frames import ConversationSource
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import EggContents, IsHeld

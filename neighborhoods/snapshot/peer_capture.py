@@ -19,8 +19,8 @@ from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter, omi
 from neighborhoods.snapshot.manifest import NOT_WANTED, OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
 from neighborhoods.snapshot.member_failures import as_failure
 from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin, TwinActivity
-from neighborhoods.snapshot.previous import PreviousSnapshot
-from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.previous_snapshot import PreviousSnapshot
+from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
 from neighborhoods.snapshot.stream_bridge import SILENCE, StreamBridge
 from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, files_of, read_tar

@@ -10,7 +10,7 @@ from functools import partial
 
 from neighborhoods.snapshot.contents import PeerTwin
 from neighborhoods.snapshot.member_transport import AGENTS
-from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.tar_archive import gunzipped, write_tar_gz
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role

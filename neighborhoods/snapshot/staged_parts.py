@@ -15,7 +15,7 @@ import msgspec
 
 from agents.storage.atomic_write import replacing, write_atomically
 from neighborhoods.snapshot.filtering import Omission
-from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.tar_archive import write_tar_gz
 from neighborhoods.snapshot.tar_guard import TarEntry
 

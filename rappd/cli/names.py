@@ -117,7 +117,7 @@ def thread_names() -> Iterable[tuple[str, str]]:
 @_names
 def session_names() -> Iterable[tuple[str, str]]:
     """Sessions with phones by the beginning of their ids."""
-    from rappd.sessions.session_list import OPENED, SESSION_CALLER, session_rows
+    from rappd.sessions.recorded_sessions import OPENED, SESSION_CALLER, session_rows
     from rappd.store.reader import Reader
 
     with Reader(Home.here().database) as reader:

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from neighborhoods.discovery.mdns_service import MdnsService
     from neighborhoods.discovery.peers_file import PeersFile
     from neighborhoods.discovery.presence import Presence
+    from neighborhoods.pairing.attempts import PairingAttempt
     from neighborhoods.pairing.service import PairingService
-    from neighborhoods.pairing.session import PairingSession
     from neighborhoods.peer import Peer
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_client import PeerClient
@@ -163,7 +163,7 @@ class FederationEvents(Protocol):
         """Something of the outbox came to an end."""
         ...
 
-    def asked_to_pair(self, session: PairingSession) -> None:
+    def asked_to_pair(self, session: PairingAttempt) -> None:
         """Another machine wants to pair with this one."""
         ...
 

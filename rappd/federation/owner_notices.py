@@ -11,7 +11,7 @@ from neighborhoods.peer_store import PeerStore
 from rappd.notices.notices import Notices
 
 if TYPE_CHECKING:
-    from neighborhoods.pairing.session import PairingSession
+    from neighborhoods.pairing.attempts import PairingAttempt
     from neighborhoods.storage import OutgoingEnvelope
 
 
@@ -34,7 +34,7 @@ class OwnerNotices:
             subject=row.thread,
         )
 
-    def asked_to_pair(self, session: PairingSession) -> None:
+    def asked_to_pair(self, session: PairingAttempt) -> None:
         """Another machine wants to pair, and the owner may not be looking."""
         name = tame(session.peer.name) if session.peer else "A machine"
         self._notices.add(

@@ -12,8 +12,8 @@ from neighborhoods.peer_store import PeerStore
 from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
 
 if TYPE_CHECKING:
+    from neighborhoods.pairing.attempts import PairingAttempt
     from neighborhoods.pairing.service import PairingService
-    from neighborhoods.pairing.session import PairingSession
     from rappd.federation.service import FederationService
 
 
@@ -103,7 +103,7 @@ def written_row(entry: Entry) -> dict[str, Any]:
     }
 
 
-def asking_row(attempt: PairingSession, pairings: PairingService) -> dict[str, Any]:
+def asking_row(attempt: PairingAttempt, pairings: PairingService) -> dict[str, Any]:
     """A pairing under way, or lately over."""
     return attempt.row(pairings.now())
 

@@ -53,7 +53,7 @@ from rappd.tenants.tenants import Tenants
 
 if TYPE_CHECKING:
     from neighborhoods.discovery.peers_file import PeersFile
-    from neighborhoods.pairing.session import PairingSession
+    from neighborhoods.pairing.attempts import PairingAttempt
     from neighborhoods.storage import OutgoingEnvelope
     from neighborhoods.transport.peer_connection import Answer
 
@@ -391,7 +391,7 @@ class FederationService:
         if row.verb == HELP:
             self._owner_notices.late_answer(row, told)
 
-    def asked_to_pair(self, session: PairingSession) -> None:
+    def asked_to_pair(self, session: PairingAttempt) -> None:
         """Tells the owner, who may not be looking."""
         self._owner_notices.asked_to_pair(session)
 

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from envelopes.codecs import mcp
-from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.jsonrpc import INVALID_PARAMS, RpcCall, RpcError
 from envelopes.codecs.mcp import McpRequest
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import is_uuid
 from rappd.errors import NotFoundError
 from rappd.features.conversations.conversations import Conversations

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import msgspec
 from aiohttp import web
 
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, brainstem_id
 from envelopes.errors import BadTokenError, ReportableError
 from neighborhoods.errors import NotPairedError

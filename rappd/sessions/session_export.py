@@ -12,8 +12,8 @@ import orjson
 
 from envelopes.envelope import DONE, HELP, NOTE
 from rappd.sessions.events import BRANCH, event_of
+from rappd.sessions.recorded_sessions import SessionRow
 from rappd.sessions.replay_page import replay_page
-from rappd.sessions.session_list import SessionRow
 from rappd.sessions.speakers import OWNER
 from rappd.store.records import Event
 from twins.eggs.session_content import Participant, SessionContent, SessionEvent

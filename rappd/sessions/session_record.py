@@ -14,7 +14,7 @@ from rappd.dispatch.rows import now
 from rappd.dispatch.unrecorded_replies import UnrecordedReplyError
 from rappd.errors import NotFoundError
 from rappd.sessions.events import SESSION_END
-from rappd.sessions.session_list import OPENED, SESSION_CALLER, SessionRow, session_rows, thread_of
+from rappd.sessions.recorded_sessions import OPENED, SESSION_CALLER, SessionRow, session_rows, thread_of
 from rappd.store.records import Event, Record, ThreadInfo
 from rappd.store.store import Store
 from rappd.store.writer import Follower

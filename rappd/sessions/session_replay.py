@@ -9,8 +9,8 @@ import msgspec
 from envelopes.envelope import new_id
 from rappd.sessions.errors import NoSuchEventError
 from rappd.sessions.events import BRANCH, CLEAR
+from rappd.sessions.recorded_sessions import thread_of
 from rappd.sessions.replay_page import replay_page
-from rappd.sessions.session_list import thread_of
 from rappd.sessions.sessions import Session, Sessions
 from twins.eggs.session_content import SessionContent, SessionEvent
 

@@ -20,8 +20,8 @@ from rappd.sessions.errors import AskedElsewhereError, SessionClosedError
 from rappd.sessions.events import BRANCH, CLEAR, SESSION_END, SESSION_START, event_of
 from rappd.sessions.guests import BACKEND, INVITED, LEFT, Guest, GuestList
 from rappd.sessions.participants import Participants
+from rappd.sessions.recorded_sessions import OPENED, SessionRow, find_session, thread_of
 from rappd.sessions.sentences import Say, Sentences
-from rappd.sessions.session_list import OPENED, SessionRow, find_session, thread_of
 from rappd.sessions.session_record import SessionRecord, page_of
 from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
 from rappd.store.records import Event

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 from rappd.dispatch.rights import DEVICE, Caller
 from rappd.tenants.tenant_endpoints import LOOK
 

@@ -147,7 +147,7 @@ def check(setting: Setting, text: str) -> str:
 
 
 def _check_networks(setting: Setting, text: str) -> None:
-    from neighborhoods.discovery.local_networks import (
+    from neighborhoods.auth.ipv6_admission import (
         WIDEST_NAMED,
         ipv6_network,
     )  # only who sets one needs it

@@ -21,9 +21,9 @@ from agents.providers.lazy_imports import load
 from agents.providers.provider import Completion
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
-from envelopes.codecs.chat import DEFAULT_USER_GUID
 from envelopes.codecs.strict_json import too_deep
 from envelopes.codecs.xml_repair import IMPOSSIBLE
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, ROUND, SLUSH, Envelope, agent_id, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Piece, Round

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from agents.storage.atomic_write import write_atomically
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 from rappd.dispatch.rights import DEVICE
 from rappd.errors import AmbiguousError, RefusedError, StoreError, UsageProblemError
 from rappd.sessions.speakers import OWNER, SCOPES, WORKFLOWS

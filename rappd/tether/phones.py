@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import msgspec
 
 from envelopes.errors import ReportableError
+from neighborhoods.auth.ipv6_admission import LocalNetworks
 from neighborhoods.discovery.addresses import network_of
-from neighborhoods.discovery.local_networks import LocalNetworks
 from rappd.dispatch.rights import Right
 from rappd.errors import RefusedError
 from rappd.notices.notices import Notices
-from rappd.sessions.current_session import CurrentSession
+from rappd.sessions.session_of_phones import CurrentSession
 from rappd.sessions.sessions import Session, Sessions
 from rappd.sessions.speakers import WORKFLOWS, caller_of
 from rappd.tether import proofs

@@ -16,7 +16,7 @@ from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import StoreError, UsageProblemError
 from rappd.notices.notices import Notices
-from rappd.sessions.current_session import CurrentSession
+from rappd.sessions.session_of_phones import CurrentSession
 from rappd.sessions.sessions import Session, Sessions
 from rappd.settings.load import Settings
 from rappd.tether.devices import Device, DeviceRegistry, Kind, checked_scope
@@ -297,7 +297,7 @@ class TetherService:
             return self._open
 
     async def _made(self) -> _Open:
-        from neighborhoods.discovery.local_networks import LocalNetworks
+        from neighborhoods.auth.ipv6_admission import LocalNetworks
         from rappd.tether.host_key import HostKey
         from rappd.tether.pairing import Pairing
         from rappd.tether.phone_eggs import PhoneEggs

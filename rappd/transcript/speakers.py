@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 
 _ID = re.compile(r"(.+?)(?:-[0-9a-f]{8})?_([0-9a-f]{16})")
 _HOST = "brainstem"

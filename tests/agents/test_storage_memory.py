@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from agents.runtime.invoke import perform
 from agents.storage.memory import DEFAULT_MARKER_GUID, memory_reader, partition
 from agents.storage.storage_manager import storage_for
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 
 ANN = "aaaaaaaa-0000-4000-8000-00000000000a"
 BOB = "bbbbbbbb-0000-4000-8000-00000000000b"

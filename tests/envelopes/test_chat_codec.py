@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.codecs.chat import (
-    DEFAULT_USER_GUID,
     ChatRequest,
     decode_request,
     reply_body,
     request_envelope,
 )
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, thread_id
 from envelopes.errors import MalformedError
 

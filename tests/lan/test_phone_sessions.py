@@ -17,7 +17,7 @@ from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id
 from lan.daemons import Daemon
 from lan.network import Lan, require
 from lan.phones import Phone, chromium_on, launched_on
-from rappd.sessions.session_list import SESSION_CALLER
+from rappd.sessions.recorded_sessions import SESSION_CALLER
 from rappd.store.records import Record
 from rappd.store.store import Store
 

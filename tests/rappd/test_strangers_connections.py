@@ -20,7 +20,7 @@ from fixtures.free_ports import free_port
 
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.discovery.local_networks import LocalNetworks
+from neighborhoods.auth.ipv6_admission import LocalNetworks
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import AddressLimit, RateLimitedError
 from rappd.listeners import legacy_listener

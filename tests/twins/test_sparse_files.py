@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agents.storage.safe_walk import LinkFreeFolder, LinkFreeFolders
-from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.transports import twin_folder
 from tests.twins.eggs.writers.nest import Nest
 from tests.twins.installer.a_home import NOW, AHome

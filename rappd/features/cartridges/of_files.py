@@ -17,7 +17,7 @@ from rappd.daemon.home import Home
 from rappd.errors import ConflictError, UsageProblemError
 from rappd.features.cartridges.running import live, overruled, run_lispy
 from rappd.features.cartridges.views import about_buddy, about_lispy, name_of, whose
-from rappd.features.eggs.views import standing
+from rappd.features.eggs.signer_view import standing
 from twins.cartridges import lispy_file
 from twins.cartridges.cartridge_io import load, save
 from twins.cartridges.json_documents import Document

@@ -16,7 +16,7 @@ from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.cartridges.views import name_of
-from rappd.features.eggs.views import standing
+from rappd.features.eggs.signer_view import standing
 from twins.cartridges.cartridge_io import LoadedCartridge, load_with_bytes, loaded, signer_of
 from twins.eggs import integrity
 from twins.errors import BadCartridgeError

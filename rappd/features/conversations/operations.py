@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import is_uuid
 from rappd.dispatch.turns import Turns
 from rappd.errors import UsageProblemError

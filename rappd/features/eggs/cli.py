@@ -135,8 +135,8 @@ def forge(agents: tuple[str, ...], registry: Path | None, printer: Printer) -> N
 
 
 def _look(file: Path, printer: Printer, *, check: bool) -> None:
+    from rappd.features.eggs.signer_view import seen
     from rappd.features.eggs.text import show_egg
-    from rappd.features.eggs.views import seen
     from twins.eggs.readers.detect import open_egg
     from twins.eggs.readers.inspect import look_at
 

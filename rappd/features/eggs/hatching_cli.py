@@ -161,7 +161,7 @@ def _trusting(path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
     if not fingerprint:
         yield True
         return
-    from rappd.features.eggs.views import signer_view
+    from rappd.features.eggs.signer_view import signer_view
     from twins.eggs.readers.detect import open_egg
 
     with open_egg(path, check_up_to=0) as opened:

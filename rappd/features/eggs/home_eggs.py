@@ -12,7 +12,7 @@ from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.arguments import MissingArgumentError
 from rappd.features.eggs.packing import EggPacking
-from rappd.features.eggs.views import paired_machine, planned, seen
+from rappd.features.eggs.signer_view import paired_machine, planned, seen
 from rappd.features.eggs.waiting import UploadedEggs, whole_path
 from rappd.features.estate.hatching import EstateHatching, touched_twins
 from rappd.features.operation import OWNER, Text, operation

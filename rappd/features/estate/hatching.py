@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
-from rappd.features.eggs.views import planned
+from rappd.features.eggs.signer_view import planned
 from twins.eggs.nested_eggs import DEPTH, hashes_within, nested_hashes, without_nested, write_nested
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import BadEggError, BadRappidError, HostileEggError

@@ -11,7 +11,8 @@ import msgspec
 from agents.providers.ollama_download import DownloadState
 from agents.providers.selection import ProviderSelector
 from agents.providers.urls import is_at_port
-from envelopes.codecs.chat import DEFAULT_USER_GUID, model_name
+from envelopes.codecs.chat import model_name
+from envelopes.default_user import DEFAULT_USER_GUID
 from rappd.daemon.live_settings import LiveSettings
 from rappd.daemon.local_models import describe_local
 from rappd.daemon.model_downloads import ModelDownloads

@@ -27,7 +27,7 @@ from rappd.federation.peer_view import (
 from rappd.federation.service import FederationService
 
 if TYPE_CHECKING:
-    from neighborhoods.pairing.session import PairingSession
+    from neighborhoods.pairing.attempts import PairingAttempt
 
 STATE_WAIT = 20.0
 _OPEN_SECONDS = 2.0
@@ -381,7 +381,7 @@ class PeerOperations:
             )
         return introduction
 
-    def _row(self, attempt: PairingSession) -> Pairing:
+    def _row(self, attempt: PairingAttempt) -> Pairing:
         return {"pairing": asking_row(attempt, self._machines.parts.pairings)}
 
 

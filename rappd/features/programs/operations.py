@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 from rappd.features.conversations.conversations import PROGRAMS, Conversations
 from rappd.features.operation import OWNER, operation
 from rappd.features.programs.record import STRANGER, ProgramRecord

@@ -9,7 +9,7 @@ from typing import Any
 from agents.storage.memory import partition, read_memories
 from agents.storage.memory_store import MemoryStore
 from agents.storage.safe_fs import in_file_pool
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 from rappd.daemon.app import Daemon
 from rappd.dispatch.rights import Caller
 from rappd.features.conversations.conversations import Conversations

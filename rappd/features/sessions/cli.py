@@ -124,7 +124,7 @@ def export(
 
         pack_session(session, output, printer, allow=allow, overwrite=force)
         return
-    from rappd.sessions.session_list import OPENED, SESSION_CALLER, find_session, session_rows
+    from rappd.sessions.recorded_sessions import OPENED, SESSION_CALLER, find_session, session_rows
     from rappd.store.reader import Reader
 
     with Reader(Home.here().database) as reader:

@@ -10,8 +10,8 @@ from envelopes.envelope import is_uuid, new_id
 from rappd.features.arguments import UnfitArgumentError
 from rappd.features.operation import OWNER, Reader, Stream, Text, operation
 from rappd.sessions.events import event_of
+from rappd.sessions.recorded_sessions import SessionRow
 from rappd.sessions.sentences import Say, unfit
-from rappd.sessions.session_list import SessionRow
 from rappd.sessions.sessions import Session
 from rappd.sessions.speakers import OWNER as OWNER_SPEAKER
 from rappd.sessions.speakers import Owner

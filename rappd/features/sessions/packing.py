@@ -13,7 +13,7 @@ from envelopes.envelope import agent_id
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.sessions.participants import names_on_disk
-from rappd.sessions.session_list import OPENED, SESSION_CALLER, find_session, session_rows
+from rappd.sessions.recorded_sessions import OPENED, SESSION_CALLER, find_session, session_rows
 from rappd.store.reader import Reader
 from rappd.store.records import Event
 from rappd.tenants.tenant import HOST

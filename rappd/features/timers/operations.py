@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from agents.moments.days import NoMomentError
 from agents.moments.wishes import when, wish_of
-from envelopes.codecs.chat import DEFAULT_USER_GUID
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, Envelope, new_id
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.operation import OWNER, Text, operation

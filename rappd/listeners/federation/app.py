@@ -15,8 +15,8 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
+from neighborhoods.auth.ipv6_admission import LocalNetworks
 from neighborhoods.auth.tls import pin_of
-from neighborhoods.discovery.local_networks import LocalNetworks
 from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit

@@ -13,7 +13,8 @@ from aiohttp import web
 from agents.errors import AgentError
 from agents.runtime.services import ServiceFailedError
 from agents.workers.errors import AgentRaisedError
-from envelopes.codecs.chat import DEFAULT_USER_GUID, decode_request, reply_body, request_envelope
+from envelopes.codecs.chat import decode_request, reply_body, request_envelope
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import ERROR, is_uuid
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import check_depth, ok, plain, refusal

@@ -16,8 +16,8 @@ from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard, introduce
 from neighborhoods.errors import PeerOfflineError
+from neighborhoods.pairing.attempts import PairingAttempt
 from neighborhoods.pairing.service import PairingService
-from neighborhoods.pairing.session import PairingSession
 
 Deliver = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -87,17 +87,17 @@ class Machine:
         except ReportableError as problem:
             return problem.as_json()
 
-    async def ask(self, other: Machine, whose: Any = "mine", address: str = "") -> PairingSession:
+    async def ask(self, other: Machine, whose: Any = "mine", address: str = "") -> PairingAttempt:
         return await self.pairings.ask(other.introduction, address or other.address, whose)
 
-    async def until(self, attempt: str, *states: str) -> PairingSession:
+    async def until(self, attempt: str, *states: str) -> PairingAttempt:
         """The attempt, once it is in one of the states."""
         async with asyncio.timeout(20):
             while (one := self.pairings.get(attempt)).state not in states:
                 await self.pairings.wait(attempt, one.state, 0.2)
         return one
 
-    async def asked_by(self, other: Machine) -> PairingSession:
+    async def asked_by(self, other: Machine) -> PairingAttempt:
         """The attempt of another machine, once its words are here."""
         async with asyncio.timeout(20):
             while True:

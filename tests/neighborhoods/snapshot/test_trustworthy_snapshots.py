@@ -18,7 +18,7 @@ from neighborhoods.snapshot import drill as drilling
 from neighborhoods.snapshot import staged_parts
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.snapshot_folder import DrillResult, SnapshotFolder, SnapshotRecord
-from neighborhoods.snapshot.spool import Spool
+from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts
 from tests.neighborhoods.snapshot.machines import FolderMember, Machine
 

@@ -13,7 +13,7 @@ from fixtures.machines import Machine
 from fixtures.running_daemon import agent_source
 from fixtures.terminal import Seen, Terminal
 
-from rappd.features.eggs.views import signed_by
+from rappd.features.eggs.signer_view import signed_by
 
 Both = tuple[Machine, Machine]
 

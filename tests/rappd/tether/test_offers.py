@@ -11,7 +11,7 @@ from aiortc.sdp import SessionDescription
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neighborhoods.discovery.local_networks import LocalNetworks
+from neighborhoods.auth.ipv6_admission import LocalNetworks
 from rappd.tether.errors import BadOfferError
 from rappd.tether.offer import read_offer
 from rappd.tether.session_description import description

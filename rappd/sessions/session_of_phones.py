@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from rappd.sessions.session_list import SessionRow
+from rappd.sessions.recorded_sessions import SessionRow
 from rappd.sessions.sessions import Session, Sessions
 
 

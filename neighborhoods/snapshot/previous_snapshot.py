@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import orjson
 
-from neighborhoods.snapshot import listing, stamps
+from neighborhoods.snapshot import file_times, listing
 from neighborhoods.snapshot.filtering import Omission, omissions
 from twins.eggs import integrity
 from twins.errors import BadEggError, TwinError
@@ -26,7 +26,7 @@ class PreviousSnapshot:
     def __init__(self, archive: Archive, manifest: dict[str, Any], hashes: dict[str, str]) -> None:
         self._archive = archive
         self._hashes = hashes
-        self.stamps = stamps.decode(archive.read(stamps.MEMBER, limit=_LAYER_BYTES))
+        self.stamps = file_times.decode(archive.read(file_times.MEMBER, limit=_LAYER_BYTES))
         self._listings = listing.decode(archive.read(listing.MEMBER, limit=_LAYER_BYTES))
         self._names = sorted(archive.names)
         self._order = {name: place for place, name in enumerate(archive.names)}

@@ -1,14 +1,15 @@
-"""One attempt to pair, as its owner sees it and as far as it has come."""
+"""Attempts to pair: one as its owner sees it, and all of a daemon, ended in words, forgotten after a while."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import Role
-from neighborhoods.errors import PairingStoppedError
+from neighborhoods.errors import NoSuchPairingError, PairingStoppedError
 from neighborhoods.pairing.messages import State, StatusReply, VerdictReply
 from neighborhoods.peer import Whose
 
@@ -22,6 +23,14 @@ DIFFER: Final[Ending] = ("The words differ; nothing was paired.", "Retry once, t
 EXPIRED: Final[Ending] = ("Time is up; nothing was paired.", "Start anew on both machines.")
 STOPPED: Final[Ending] = ("The pairing was stopped; nothing was paired.", "Start anew on both machines.")
 
+GRACE: Final = 10.0
+"""Seconds that the asking side, with a yes on both sides perhaps, goes on asking after the time is over."""
+KEPT: Final = 600.0
+"""Seconds that an end is remembered, for those who ask again because an answer got lost."""
+MOST_KEPT: Final = 64
+
+_TEXTS: Final[dict[State, Ending]] = {"differ": DIFFER, "expired": EXPIRED, "stopped": STOPPED}
+
 
 def stopped(ending: Ending) -> PairingStoppedError:
     """An ending as an error."""
@@ -29,7 +38,7 @@ def stopped(ending: Ending) -> PairingStoppedError:
 
 
 @dataclass(slots=True, eq=False)
-class PairingSession:
+class PairingAttempt:
     """The messages of two machines and their owners so far. ``id`` is a uuid4 that both sides know.
 
     ``peer`` is the claimed identity of the other side (None while a code waits for somebody), ``address`` its
@@ -131,3 +140,70 @@ class PairingSession:
                 await changed.wait()
         except TimeoutError:
             return
+
+
+class PairingAttempts:
+    """Kept in memory only: a daemon that ends, ends them. Calls come from the event loop."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._by_id: dict[str, PairingAttempt] = {}
+        self._joined: dict[str, str] = {}
+
+    def add(self, attempt: PairingAttempt) -> PairingAttempt:
+        """One more."""
+        self._by_id[attempt.id] = attempt
+        return attempt
+
+    def get(self, attempt: str) -> PairingAttempt:
+        """The one of that id, or that one which it went over into. Raises ``NoSuchPairingError``."""
+        found = self.find(self._joined.get(attempt, attempt))
+        if found is None:
+            raise NoSuchPairingError("No such pairing is under way.", do="Start anew on both machines.")
+        return found
+
+    def find(self, attempt: str) -> PairingAttempt | None:
+        """Exactly the one of that id, if there is one."""
+        return self._by_id.get(attempt)
+
+    def live(self) -> list[PairingAttempt]:
+        """Those that may still end well, the oldest first."""
+        return [one for one in self._by_id.values() if one.live]
+
+    def join(self, ours: PairingAttempt, kept: PairingAttempt) -> None:
+        """``ours`` goes over into ``kept``: its id now leads there, and its own talking ends."""
+        kept.whose = kept.whose or ours.whose
+        self._by_id.pop(ours.id, None)
+        self._joined = {old: kept.id if new == ours.id else new for old, new in self._joined.items()} | {
+            ours.id: kept.id
+        }
+        self._silence(ours)
+        ours.become("stopped")
+
+    def end(self, attempt: PairingAttempt, state: State, ending: Ending | None = None) -> None:
+        """Ends a live one; what is over, or just being written down, stays. Its secrets are forgotten."""
+        if not attempt.live or attempt.settling:
+            return
+        if state != "paired":
+            attempt.trouble, attempt.do = ending or _TEXTS[state]
+        attempt.ended_at = self._now()
+        attempt.code, attempt.nonce = "", b""
+        self._silence(attempt)
+        attempt.become(state)
+
+    def clear(self) -> None:
+        """Ends what is out of time, forgets what ended long ago."""
+        now = self._now()
+        for one in self.live():
+            if now >= one.expires_at + (GRACE if one.role == "asks" and one.yes else 0):
+                self.end(one, "expired")
+        ended = sorted((one for one in self._by_id.values() if not one.live), key=lambda one: one.ended_at)
+        for number, one in enumerate(reversed(ended)):
+            if number >= MOST_KEPT or now - one.ended_at > KEPT:
+                del self._by_id[one.id]
+        self._joined = {old: new for old, new in self._joined.items() if new in self._by_id}
+
+    def _silence(self, attempt: PairingAttempt) -> None:
+        task, attempt.task = attempt.task, None
+        if task is not None and task is not asyncio.current_task():
+            task.cancel()
