@@ -10,7 +10,7 @@ from typing import NoReturn
 from agents.workers.zygote_client import LaunchZygote
 from rappd.daemon.app import Daemon, Mode, UpperParts
 from rappd.daemon.home import Home, HomeTakenError, LockedHome, ReadOnlyHome
-from rappd.daemon.waiting import OwnersList
+from rappd.daemon.owners_list import OwnersList
 from rappd.errors import NotRunningError
 from rappd.features.features import operations_for_agents
 from rappd.settings.load import Settings

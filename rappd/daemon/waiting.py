@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from agents.storage.safe_fs import in_file_pool
 from neighborhoods.discovery.announcement import tame
-from rappd.errors import NotFoundError, RefusedError
 from rappd.notices.notices import one_line
 from twins.eggs.readers.member_paths import is_workflow
 from twins.errors import BadFileError
@@ -18,13 +15,7 @@ from twins.trust.quarantined_files import held_everywhere
 
 if TYPE_CHECKING:
     from rappd.daemon.app import Daemon
-    from rappd.tenants.tenant import Tenant
 
-log = logging.getLogger(__name__)
-
-_MOST_SHOWN = 200_000
-"""Characters of a file on a phone, below what one message may have."""
-_MOST_KEPT = 100
 _TOLD_BY_STATE = frozenset({"approval", "pairing", "egg"})
 """Kinds of notices whose matter is a row of its own as long as it is open."""
 
@@ -38,105 +29,6 @@ async def waiting(daemon: Daemon) -> list[dict[str, Any]]:
     quarantined, eggs = await asyncio.gather(in_file_pool(_quarantined, daemon), _eggs(daemon))
     later = sorted([*quarantined, *eggs, *_news(daemon)], key=lambda row: -row["at"])
     return [*await _unready(daemon), *_phone(daemon), *_pairings(daemon), *later]
-
-
-class OwnersList:
-    """The same list as phones of the owner get it."""
-
-    def __init__(self, daemon: Daemon) -> None:
-        self._daemon = daemon
-        self._answered: dict[str, str] = {}
-        """The matters that phones answered lately, and in which words the second who answers one is told."""
-
-    async def rows(self) -> list[dict[str, Any]]:
-        """``key``, ``what``, ``at`` and ``news`` of each matter, and the ``sha256`` of what a phone may answer."""
-        found = await waiting(self._daemon)
-        told = ("key", "what", "at", "news")
-        return [
-            {name: row[name] for name in told} | ({"sha256": row["sha256"]} if _is_for_phones(row) else {})
-            for row in found
-        ]
-
-    async def matter(self, key: str) -> dict[str, Any]:
-        """The whole of a file that waits: ``key``, ``sha256``, ``what``, ``why``, ``text``.
-
-        Raises ``NotFoundError`` for what waits no more, ``RefusedError`` for what is too much for a phone.
-        """
-        row = await self._asked(key)
-        source = await (await self._tenant(row)).admin.source(row["path"])
-        text = str(source["source"])
-        if len(text) > _MOST_SHOWN:
-            raise RefusedError(
-                f"{row['path']} is too long to be read on a phone.", do="Read it on the computer."
-            )
-        return {"key": key, "sha256": source["sha256"], "what": row["what"], "why": row["why"], "text": text}
-
-    async def answer(self, key: str, sha256: str, yes: bool, by: str, device: str) -> str:
-        """The owner's yes or no, from a phone, to the bytes with this hash; returns what came of it.
-
-        Raises ``NotFoundError`` for what was answered already, and ``ConflictError`` for other bytes.
-        """
-        row = await self._asked(key)
-        admin = (await self._tenant(row)).admin
-        try:
-            if yes:
-                done = await admin.approve(row["path"], sha256, waiting_only=True)
-                self._daemon.tether.workflows_changed()
-            else:
-                done = await admin.refuse(row["path"], sha256)
-        except NotFoundError:
-            raise self._gone(key) from None
-        did = "approved" if yes else "refused"
-        log.warning("security: %s was %s by the phone %s", row["path"], did, by)
-        self._answered[key] = f"{by} {did} {row['path']} on a phone, at {time.strftime('%H:%M')}."
-        while len(self._answered) > _MOST_KEPT:
-            del self._answered[next(iter(self._answered))]
-        self._daemon.notices.add(
-            self._answered[key], f"If that was not you: rappd devices revoke {device[:8]}",
-            kind="answered", subject=device,
-        )  # fmt: skip
-        return str(done["message"])
-
-    async def approve(self, key: str, sha256: str, by: str) -> str:
-        """The owner's yes to the bytes with this hash, from a program of this account; returns what came of it.
-
-        Raises what ``answer`` raises.
-        """
-        row = await self._asked(key)
-        done = await (await self._tenant(row)).admin.approve(row["path"], sha256, waiting_only=True)
-        self._daemon.tether.workflows_changed()
-        log.warning("security: %s was approved in the program %s", row["path"], by)
-        return str(done["message"])
-
-    async def _asked(self, key: str) -> dict[str, Any]:
-        found = next((row for row in await waiting(self._daemon) if row["key"] == key), None)
-        if found is None:
-            raise self._gone(key)
-        if not _is_for_phones(found):
-            raise RefusedError("That is answered on the computer.", do="rappd notices list")
-        return found
-
-    def _gone(self, key: str) -> NotFoundError:
-        return NotFoundError(
-            self._answered.get(key) or "That waits no more: it was answered on the computer."
-        )
-
-    async def _tenant(self, row: dict[str, Any]) -> Tenant:
-        return await self._daemon.tenants.twin(row["twin"]) if row["twin"] else self._daemon.host
-
-    async def dismiss(self, key: str) -> None:
-        """Removes one of the news, by its whole key.
-
-        Raises ``NotFoundError``, also for what waits for an answer, and ``StoreError``: then it still waits.
-        """
-        if key not in {row["key"] for row in _news(self._daemon)}:
-            raise NotFoundError("That is answered on the computer.", do="rappd notices list")
-        await self._daemon.notices.dismiss(key)
-
-
-def _is_for_phones(row: dict[str, Any]) -> bool:
-    """Code and workflows; the values of a ``.env`` are for no phone to see, nor its names enough to say yes to."""
-    return row["kind"] in ("code", "workflow") and row["path"] != ".env"
 
 
 async def _unready(daemon: Daemon) -> list[dict[str, Any]]:
@@ -171,7 +63,7 @@ async def _eggs(daemon: Daemon) -> list[dict[str, Any]]:
     for one in (await daemon.egg_transfer.arrived())["arrived"]:
         what = f"{tame(one['from'])} sent {one['name']}; nothing of it is in use yet."
         row = _row(f"egg:{one['id']}", "egg", what, "rappd egg arrived", one["at"])
-        rows.append({**row, "id": one["id"], "path": one["path"], "name": one["name"], "size": one["size"]})
+        rows.append({**row, **{name: one[name] for name in ("id", "path", "name", "size", "peer")}})
     return rows
 
 

@@ -34,7 +34,7 @@ from envelopes.codecs.jsonrpc import (
 from envelopes.codecs.pictures import checked
 from envelopes.envelope import ERROR, Envelope, is_uuid, new_id
 from envelopes.errors import ReportableError
-from rappd.daemon.waiting import OwnersList
+from rappd.daemon.owners_list import OwnersList
 from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import RefusedError
 from rappd.features.conversations.conversations import Conversations
@@ -318,7 +318,10 @@ class AcpConnection:
         if self._owners is None:
             return
         for row in await self._owners.rows():
-            if "sha256" not in row or (row["key"], row["sha256"]) in self._asked_owner:
+            if (
+                row.get("kind") not in ("code", "workflow")
+                or (row["key"], row["sha256"]) in self._asked_owner
+            ):
                 continue
             self._asked_owner.add((row["key"], row["sha256"]))
             try:

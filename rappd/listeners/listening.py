@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from aiohttp import web
 
 from rappd.daemon.app import Daemon, UpperParts
+from rappd.daemon.owners_list import OwnersList
 from rappd.daemon.ports import another, holder
-from rappd.daemon.waiting import OwnersList
 from rappd.errors import ConflictError
 from rappd.features.features import operations_for_agents, table_of
 from rappd.listeners.legacy_listener import LegacyListener

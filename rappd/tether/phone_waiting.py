@@ -1,4 +1,4 @@
-"""The list of what waits for the owner, on phones that may see it: news are dismissed there, code is read and answered."""
+"""The list of what waits for the owner, on phones that may see it: news are dismissed there, code and plans are read and answered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OwnersList(Protocol):
     """All that waits for the owner."""
 
     async def rows(self) -> list[dict[str, Any]]:
-        """A row for each matter: ``key``, ``what``, ``at``, ``news``; ``sha256`` of those that a phone may answer."""
+        """A row for each matter: ``key``, ``what``, ``at``, ``news``; ``kind`` and ``sha256`` where a phone may answer."""
         ...
 
     async def matter(self, key: str) -> dict[str, Any]:
@@ -166,7 +166,9 @@ class PhoneWaiting:
         may_answer = device is not None and APPROVE.admits(caller_of(device))
         rows = await owners.rows() if may else []
         if not may_answer:
-            rows = [{name: value for name, value in row.items() if name != "sha256"} for row in rows]
+            rows = [
+                {name: value for name, value in row.items() if name not in ("kind", "sha256")} for row in rows
+            ]
         more = max(0, len(rows) - MOST_ROWS)
         frame = {"type": "waiting", "may": may, "rows": rows[:MOST_ROWS], "more": more}
         if self._shown.get(screen, {"type": "waiting", "may": False, "rows": [], "more": 0}) != frame:

@@ -7,6 +7,7 @@ changes between the look and the yes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import re
@@ -105,6 +106,16 @@ class UploadedEggs:
         if not eggs:
             raise NotFoundError("That egg does not wait here any more.", do="Open it again.")
         return max(eggs, key=lambda one: one.stat().st_mtime_ns)
+
+    def held(self) -> list[Path]:
+        """The eggs that somebody looks at."""
+        with self._lock:
+            ids = [id for id, count in self._held.items() if count > 0]
+        found = []
+        for id in ids:
+            with contextlib.suppress(NotFoundError):
+                found.append(self.find(id))
+        return found
 
     def id_of(self, path: Path) -> str:
         """The id of an egg that waits here."""

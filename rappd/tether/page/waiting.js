@@ -1,7 +1,8 @@
-// What waits for the owner, for phones that may see it: news are dismissed here, code is read and answered where that is
-// allowed, and the rest is answered on the computer.
+// What waits for the owner, for phones that may see it: news are dismissed here, code and plans are read and answered
+// where that is allowed, and the rest is answered on the computer.
 
 import { element } from "./element.js";
+import { count } from "./web/lib/format.js";
 
 /** Builds the list; `update()` draws what changed. */
 export function waiting(session, machine) {
@@ -41,12 +42,13 @@ function matterDialog(session) {
   const heading = element("h2", { id: "matter", tabIndex: -1 });
   const why = element("p", {});
   const text = element("pre", { tabIndex: 0, ariaLabel: "The whole text" });
+  const plan = element("div", { className: "plan-place", tabIndex: 0, role: "region", ariaLabel: "What would be written" });
   const hash = element("p", { className: "hint hash" });
   const came = element("p", { className: "notice", role: "status" });
   const yes = element("button", { type: "button", onclick: () => answer(true) }, "Approve"); // of equal weight
   const no = element("button", { type: "button", onclick: () => answer(false) }, "Refuse");
   const close = element("button", { type: "button", onclick: () => dialog.close() }, "Close");
-  const dialog = element("dialog", { className: "matter waiting" }, heading, why, text, hash, came, element("div", { className: "buttons" }, no, yes), close);
+  const dialog = element("dialog", { className: "matter waiting" }, heading, why, text, plan, hash, came, element("div", { className: "buttons" }, no, yes), close);
   dialog.setAttribute("aria-labelledby", "matter");
   document.querySelector("dialog.waiting")?.remove(); // of a conversation that was shown before
   document.body.append(dialog); // outside the list, which goes when nothing waits any more
@@ -55,22 +57,41 @@ function matterDialog(session) {
 
   const answer = (given) => {
     yes.disabled = no.disabled = true;
-    came.textContent = "";
+    came.textContent = "One moment…";
     session.answer(shown, given);
+  };
+  const open = () => {
+    if (dialog.open) return;
+    came.textContent = "";
+    dialog.showModal();
+    heading.focus();
+  };
+  const show = async (matter) => {
+    heading.textContent = matter.what;
+    why.textContent = matter.why;
+    text.textContent = matter.text ?? "";
+    text.hidden = Boolean(matter.plan);
+    plan.hidden = !matter.plan;
+    why.hidden = !matter.why;
+    plan.replaceChildren();
+    hash.textContent = `Your answer counts for exactly ${matter.plan ? "this plan" : "these bytes"}, SHA-256 ${matter.sha256}.`;
+    yes.textContent = matter.plan ? hatchWords(matter.plan) : "Approve";
+    no.textContent = matter.plan ? "Throw away" : "Refuse";
+    yes.disabled = no.disabled = Boolean(matter.plan); // until the plan is there to be read
+    yes.hidden = matter.plan?.nothing_to_do === true;
+    no.hidden = false;
+    if (matter.plan) {
+      const parts = await drawn(matter);
+      if (matter !== shown) return;
+      plan.replaceChildren(...parts);
+      yes.disabled = no.disabled = false;
+    }
+    open();
   };
   const update = () => {
     if (session.matter !== shown && session.matter) {
       shown = session.matter;
-      heading.textContent = shown.what;
-      why.textContent = shown.why;
-      text.textContent = shown.text;
-      hash.textContent = `Your answer counts for exactly these bytes, SHA-256 ${shown.sha256}.`;
-      yes.disabled = no.disabled = yes.hidden = no.hidden = false;
-      if (!dialog.open) {
-        came.textContent = "";
-        dialog.showModal();
-        heading.focus();
-      }
+      show(shown);
     }
     if (session.answered && session.answered !== told) {
       told = session.answered;
@@ -85,4 +106,28 @@ function matterDialog(session) {
     }
   };
   return { update };
+}
+
+const hatchWords = ({ create, replace, quarantine }) => {
+  const files = create.count + replace.count + quarantine.count;
+  return files ? `Hatch ${count(files, "file")}` : "Hatch";
+};
+
+/** A plan as the computer's page shows it; its parts are fetched when the first one is read. */
+async function drawn({ plan, egg }) {
+  const [{ planHead }, { planRows, isHere }] = await Promise.all([
+    import("./web/components/eggs/plan-head.js"), import("./web/components/eggs/plan-rows.js"), look()]);
+  const nothing = isHere(plan) ? "All of it is here already." : "Nothing would be written: what differs stays yours.";
+  return [planHead(plan, { ...egg, parts: { length: egg.files } }), planRows(plan), plan.nothing_to_do ? element("p", {}, nothing) : ""];
+}
+
+let looked = null;
+
+/** The look of plans, fetched once. */
+function look() {
+  looked ??= new Promise((done) => {
+    const sheet = element("link", { rel: "stylesheet", href: "/t/web/css/pages/eggs.css", onload: done, onerror: done });
+    document.head.append(sheet);
+  });
+  return looked;
 }

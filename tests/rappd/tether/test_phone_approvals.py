@@ -115,10 +115,14 @@ async def test_answer_to_other_bytes_is_refused_and_they_are_shown_anew(make_dae
         first = await read(anna)
         place = desk.home / "brainstem/agents/oven_agent.py"
         place.write_text(place.read_text() + "# and more\n")
-        for yes in (True, False):
+        for sha256, yes, why in (
+            (first["sha256"], True, "it changed"),
+            (first["sha256"], False, "it changed"),
+            ("", True, "was not read"),
+        ):
             had = len(anna.matters)
-            told = await answer(anna, KEY, first["sha256"], yes=yes)
-            assert not told["done"] and "it changed" in told["text"]
+            told = await answer(anna, KEY, sha256, yes=yes)
+            assert not told["done"] and why in told["text"]
             await anna.sees(lambda had=had: len(anna.matters) > had)
         assert "# and more" in anna.matters[-1]["text"]
         assert anna.matters[-1]["sha256"] == hashlib.sha256(place.read_bytes()).hexdigest()
