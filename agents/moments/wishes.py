@@ -41,6 +41,11 @@ _REMIND = re.compile(
     r"|(?P<wake>wake\s+(?:me|us)(?:\s+up)?|wecke?\s+(?:mich|uns)))(?P<rest>\b.*)",
     re.DOTALL,
 )
+_REMIND_OTHERS = re.compile(
+    rf"{_POLITE}(?:remind|erinnere?)\s+(?!me\b|us\b|mich\b|uns\b)(?P<who>(?:(?:the|my|den|die|das|meine[nr]?)\s+)?[\w-]+)\s+"
+    r"(?:[\w:,.]+\s+){0,6}?(?:to|about|of|that|an|daran|dass)\b",
+    re.IGNORECASE,
+)
 _NAMED = r"(?:reminders?|timers?|alarms?|schedules?|erinnerung(?:en)?|wecker|zeitplan)"
 _ASKED = r"(?:did\s+i\s+(?:ask|tell)\s+you|have\s+i\s+asked\s+you|should\s+you|are\s+you\s+going|will\s+you|do\s+you\s+have)"
 _LIST = re.compile(
@@ -230,6 +235,11 @@ def _words_of(which: str) -> str | None:
 def _reminder(said: str, low: str, now: datetime) -> Wish | None:
     found = _REMIND.match(low)
     if found is None:
+        if other := _REMIND_OTHERS.match(said):
+            raise NoMomentError(
+                f"Only you are reminded here, not {other['who']}; nothing was set.",
+                do=f"Say “remind me tomorrow at 9 to tell {other['who']}”.",
+            )
         return None
     begins = found.start("rest")
     rest, shown = low[begins:], said[begins:]

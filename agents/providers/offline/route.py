@@ -55,7 +55,7 @@ _SMALL = re.compile(
 )
 _NEGATED = re.compile(
     rf"{_POLITE}(?:don'?t|do not|never|you (?:must|should) ?n[o']t|you (?:must|should) not|no need to|i don'?t want|i do not want"
-    r"|i don'?t need|i do not need|please no|must not|should not)\s+(?!forget|know|you (?:know|have|think|want))"
+    r"|i don'?t need|i do not need|please no|must not|should not)\s+(?!forget|let (?:me|us) forget|know|you (?:know|have|think|want))"
 )
 _TOLD = re.compile(
     r"(?:i|we|he|she|they|it|my|our|his|her|their|this|that|these|those|someone|everybody|everyone|nobody)(?:'\w+)?\s+"
@@ -146,7 +146,7 @@ TIMING = "Timer"
 _MAY_BE_TIMED = re.compile(
     r"\b(?:remind|erinner|reminder|timer|alarm|wake|weck|snooze|schlummer|quiet\s+hours|ruhezeit|in\s+\w+[\s-]+(?:\w+\s+)?(?:sec|min|hour|stund|sekund|tag|day|week|woch|month|monat)"
     r"|every|each|jede|alle\s+\w+|daily|hourly|weekly|monthly|täglich|stündlich|werktags|tomorrow|tonight|morgen|übermorgen|heute|today"
-    r"|at\s+\w+|um\s+\w+|on\s+\w+|am\s+\w+|(?:cancel|move|verschiebe?|lösche?|storniere?|pause|resume)\b)",
+    r"|at\s+\w+|um\s+\w+|on\s+\w+|am\s+\w+|(?:forget|notify|ping|alert|nudge|buzz|postpone|reschedule|shift|push|change|ändere?|verlege?|cancel|move|verschiebe?|lösche?|storniere?|pause|resume)\b)",
     re.IGNORECASE,
 )
 """Sentences without any of these words need not be read for a time."""

@@ -168,6 +168,8 @@ def test_months_without_that_day_are_said() -> None:
         ("remind me tomorrow, on Friday, to eat", "Two times at once|Two days are named"),
         ("remind me in two weeks on Friday to call", "do not go together"),
         ("remind me on my birthday to celebrate", "not known here"),
+        ("remind Bob tomorrow to call mum", "Only you are reminded here, not Bob"),
+        ("Erinnere den Vater morgen an die Tonne", "Only you are reminded here, not den Vater"),
         ("remind me every five years to renew", "Every few months or years"),
     ],
 )
@@ -235,6 +237,15 @@ def test_offline_brain_takes_it_for_the_agent_of_its_own(sentence: str, agent: s
     assert route(sentence, TOOLS).name == agent
 
 
-def test_a_reminder_is_never_merely_stored() -> None:
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "remind me tomorrow at 9 to call mum",
+        "remind Bob tomorrow to call mum",
+        "don't let me forget to call mum at 5",
+    ],
+)
+def test_a_reminder_is_never_merely_stored(sentence: str) -> None:
+    assert route(sentence, TOOLS).name == "Timer"
     without = [one for one in TOOLS if one["function"]["name"] != "Timer"]
-    assert route("remind me tomorrow at 9 to call mum", without).name != "ManageMemory"
+    assert route(sentence, without).name != "ManageMemory"
