@@ -41,8 +41,11 @@ class TestOutcome:
     skipped: bool = False
 
 
-def run(path: Path, agents_dir: Path) -> dict[str, Any]:
-    """``{passed, tests: [{test, passed, message, required, skipped}]}``: ten tests in a fixed order."""
+def run(path: Path, agents_dir: Path, shown_as: str = "") -> dict[str, Any]:
+    """``{passed, tests: [{test, passed, message, required, skipped}]}``: ten tests in a fixed order.
+
+    ``shown_as`` is the name that the file is going to have, where it lies under another one: a listener is named by it.
+    """
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -50,8 +53,11 @@ def run(path: Path, agents_dir: Path) -> dict[str, Any]:
             TestOutcome("instantiation", False, f"{path.name} cannot be read: {error.strerror or error}")
         ]
     else:
-        of_code = _listener_tests if path.name.endswith(LISTENER_SUFFIX) else _class_tests
-        tests = [*_manifest_tests(content), *of_code(path, content, agents_dir), *_text_tests(content)]
+        if path.name.endswith(LISTENER_SUFFIX):
+            of_code = _listener_tests(path, content, agents_dir, shown_as or path.name)
+        else:
+            of_code = _class_tests(path, content, agents_dir)
+        tests = [*_manifest_tests(content), *of_code, *_text_tests(content)]
     passed = all(verdict.passed or not verdict.required for verdict in tests)
     return {"passed": passed, "tests": [asdict(verdict) for verdict in tests]}
 
@@ -75,13 +81,13 @@ def _manifest_tests(content: bytes) -> Iterator[TestOutcome]:
     )
 
 
-def _listener_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[TestOutcome]:
+def _listener_tests(path: Path, content: bytes, agents_dir: Path, shown_as: str) -> Iterator[TestOutcome]:
     """A listener is declared, described, and answers the example of its payload."""
     from agents.contract.loading import load_agent_file
     from envelopes.payloads.form import PayloadForm
     from envelopes.payloads.schemas import example
 
-    loaded = load_agent_file(path, shown_as=path.name, source=content, folder=agents_dir)
+    loaded = load_agent_file(path, shown_as=shown_as, source=content, folder=agents_dir)
     wrong = [*loaded.quarantined, *filter(None, [loaded.failure])]
     told = "; ".join(f"{f'line {one.line}: ' if one.line else ''}{one.reason}" for one in wrong)
     yield TestOutcome("declares_listener", not wrong, told)

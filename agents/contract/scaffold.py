@@ -1,7 +1,8 @@
-"""The beginning of a new agent: one file that already works."""
+"""The beginning of a new agent or listener: one file that already works."""
 
 from __future__ import annotations
 
+import keyword
 import re
 import unicodedata
 
@@ -36,6 +37,27 @@ class {class_name}(BasicAgent):
         return f"{{self.name}} was asked: {{text}}"
 """
 
+_LISTENER = """\
+{docstring}
+
+from dataclasses import dataclass
+
+from agents.listener import listener
+
+
+@listener()
+@dataclass
+class {class_name}:
+    {docstring}
+
+    text: str
+    "What to work on."
+
+
+def handle(payload: {class_name}) -> str:
+    return f"{stem} was asked: {{payload.text}}"
+"""
+
 
 class InvalidNameError(AgentError):
     """The given text cannot name an agent."""
@@ -45,13 +67,13 @@ class InvalidNameError(AgentError):
     exit_code = 2
 
 
-def scaffold(name: str, description: str = "") -> tuple[str, str]:
-    """(file name, source) of a new agent called ``name``; every text is quoted, none becomes code.
+def scaffold(name: str, description: str = "", *, listener: bool = False) -> tuple[str, str]:
+    """(file name, source) of a new agent or listener called ``name``; every text is quoted, none becomes code.
 
     Accents are taken off letters, apostrophes left out, and other signs separate words. Raises ``InvalidNameError`` when nothing is left,
     or what is left names the file that agents are made of.
     """
-    words = _words(name)
+    words = _words(name, "listener" if listener else "agent")
     shown = "".join(word[:1].upper() + word[1:] for word in words)[:_LONGEST]
     if not words:
         raise InvalidNameError(
@@ -61,9 +83,14 @@ def scaffold(name: str, description: str = "") -> tuple[str, str]:
     if shown[0].isdigit():
         shown = f"A{shown}"
     stem = "_".join(word.lower() for word in words)[:_LONGEST].rstrip("_")
-    if stem == "basic":
+    if stem == "basic" and not listener:
         raise InvalidNameError("basic_agent.py is what agents are made of.", do="choose another name")
     text = " ".join(description.split()) or f"{shown}: say here what it does and when to use it."
+    if listener:
+        stem = f"a{stem}" if stem[0].isdigit() else stem
+        class_name = f"{shown}Payload" if keyword.iskeyword(shown) else shown
+        source = _LISTENER.format(docstring=_quoted(text), class_name=class_name, stem=stem)
+        return f"{stem}_listener.py", source
     source = _TEMPLATE.format(
         docstring=_quoted(text),
         class_name=f"{shown}Agent",
@@ -73,11 +100,11 @@ def scaffold(name: str, description: str = "") -> tuple[str, str]:
     return f"{stem}_agent.py", source
 
 
-def _words(name: str) -> list[str]:
+def _words(name: str, kind: str) -> list[str]:
     letters = unicodedata.normalize("NFKD", name[:1000].replace("ß", "ss"))
     plain = "".join(sign for sign in letters if not (unicodedata.combining(sign) or sign in "'’"))
     words = re.findall(r"[A-Za-z0-9]+", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", plain))
-    if len(words) > 1 and words[-1].lower() == "agent":
+    if len(words) > 1 and words[-1].lower() == kind:
         words.pop()
     return words
 

@@ -233,7 +233,8 @@ class WorkerHost:
     def _test(self, body: dict[str, Any]) -> dict[str, Any]:
         from agents.contract import contract_tests  # only `rappd agents test` needs it
 
-        return contract_tests.run(Path(body["file"]["path"]), self._agents_dir)
+        file = body["file"]
+        return contract_tests.run(Path(file["path"]), self._agents_dir, file["rel"])
 
     def _agent(self, wanted: Mapping[str, Any]) -> tuple[Any, Description]:
         file, name = wanted["file"], wanted["name"]

@@ -152,3 +152,29 @@ def test_fields_of_a_listener_are_a_form_that_tries_it(
     page.get_by_label("Town (needed)").fill("Graz")
     page.get_by_role("button", name="Run research").click()
     expect(page.get_by_role("region", name="Answer")).to_have_text("1 and 2")
+
+
+def test_new_listener_is_written_tested_and_run_in_the_editor(
+    research: RunningDaemon, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(research, "#/agents")
+    page.get_by_role("button", name="New agent").click()
+    page.get_by_label("Name").fill("Rain gauge")
+    page.get_by_role("switch", name="With typed fields").check()
+    page.get_by_role("button", name="Create").click()
+    expect(page.get_by_role("heading", name="rain_gauge_listener.py")).to_be_visible()
+    page.get_by_role("button", name="Test", exact=True).click()
+    page.get_by_text("What passed").click()
+    expect(page.locator(".test-results")).to_contain_text("It answers the example of its fields")
+    page.get_by_role("button", name="Run", exact=True).click()
+    page.get_by_label("Text (needed)").fill("how much?")
+    page.get_by_role("button", name="Run rain_gauge").click()
+    expect(page.locator(".run-result")).to_have_text("rain_gauge was asked: how much?")
+    text = page.get_by_role("textbox", name="Text of rain_gauge_listener.py")
+    text.focus()
+    page.keyboard.press("Control+End")
+    page.keyboard.type("\n@listener(name='other')\n@dataclass\nclass Other:\nwhat: complex\n")
+    page.keyboard.press("Control+s")
+    expect(page.locator(".editor-note")).to_contain_text(
+        "line 22: no function of the file takes a Other first"
+    )

@@ -80,13 +80,14 @@ def undo(token: str, printer: Printer) -> None:
 @agents.command()
 @click.argument("name")
 @click.argument("description", nargs=-1)
+@click.option("--listener", is_flag=True, help="A listener: typed fields, and a function that handles them.")
 @JSON
-def new(name: str, description: tuple[str, ...], printer: Printer) -> None:
+def new(name: str, description: tuple[str, ...], listener: bool, printer: Printer) -> None:
     """Write the beginning of a new agent: one file to fill in."""
     from agents.contract.scaffold import scaffold
 
     home = Home.here()
-    filename, source = scaffold(name, " ".join(description))
+    filename, source = scaffold(name, " ".join(description), listener=listener)
     found = HomeClient(home).do("agents.new", filename=filename, source=source)
     found["path"] = str(host_workspace(home, Settings.load(home)).agents / found["file"])
     _report(found, printer)

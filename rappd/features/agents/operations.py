@@ -140,11 +140,20 @@ class AgentOperations:
 
     @operation("agents.new", "POST", "/agents/new", right=OWNER, of_tenant=True)
     async def new(
-        self, tenant: Tenant, name: str = "", description: str = "", filename: str = "", source: str = ""
+        self,
+        tenant: Tenant,
+        name: str = "",
+        description: str = "",
+        filename: str = "",
+        source: str = "",
+        listener: bool = False,
     ) -> dict[str, Any]:
-        """Writes a new agent file, refusing to replace one: `filename` and `source`, or `name` and `description` for one to fill in."""
+        """Writes a new agent file, refusing to replace one: `filename` and `source`, or `name` and `description` for one to fill in.
+
+        `listener`: the one to fill in is a listener.
+        """
         if name:
-            filename, source = scaffold(name, description)
+            filename, source = scaffold(name, description, listener=listener)
         if not (filename and source):
             raise _missing("source" if filename else "filename", "name")
         write: Awaitable[dict[str, Any]] = tenant.admin.write(

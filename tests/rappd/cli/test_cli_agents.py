@@ -13,6 +13,7 @@ from fixtures.terminal import on_terminal
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agents.contract import contract_tests
 from agents.contract.scaffold import InvalidNameError, scaffold
 from rappd.store.reader import Reader
 
@@ -45,6 +46,19 @@ def test_new_then_test_then_run_is_a_chain_that_works(idle: RunningDaemon, up: b
     again = idle.cli("agents", "new", "tea timer")
     assert again.returncode == 5
     assert again.stderr.startswith("✗ tea_timer_agent.py exists already\n")
+
+
+def test_new_listener_is_tested_and_run_as_an_agent_is(idle: RunningDaemon) -> None:
+    idle.start()
+    told = json.loads(idle.cli("agents", "new", "Rain gauge", "Reads it.", "--listener", "--json").stdout)
+    assert told["agent"]["file"] == "rain_gauge_listener.py"
+    tested = idle.cli("agents", "test", "rain_gauge")
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "✓ answers_its_example" in tested.stdout
+    ran = idle.cli("agents", "run", "rain_gauge", "text=now")
+    assert (ran.returncode, ran.stdout) == (0, "rain_gauge was asked: now\n")
+    refused = idle.cli("agents", "run", "rain_gauge", "words=now")
+    assert (refused.returncode, "text: " in refused.stderr) == (2, True), refused.stderr
 
 
 def test_new_name_with_an_apostrophe_keeps_its_word_whole(idle: RunningDaemon) -> None:
@@ -184,12 +198,25 @@ def test_hostile_names_make_a_plain_file_inside_or_are_refused(idle: RunningDaem
     assert not any(row["reason"] for row in yours), "each of them works"
 
 
+@pytest.mark.parametrize("name", ["None", "7 wonders", "listener", "Dataclass", "Str", 'a"""b', "basic"])
+def test_new_listener_of_an_odd_name_is_one_that_serves(name: str, tmp_path: Path) -> None:
+    file, source = scaffold(name, 'It\'s "so" \\ {text}', listener=True)
+    assert re.fullmatch(r"[a-z][a-z0-9_]*_listener\.py", file)
+    path = tmp_path / file
+    path.write_text(source)
+    found = contract_tests.run(path, tmp_path)
+    assert found["passed"], found
+
+
 @given(st.text(max_size=80), st.text(max_size=200))
 def test_any_words_leave_valid_python(name: str, description: str) -> None:
     try:
         file, source = scaffold(name, description)
+        listener = scaffold(name, description, listener=True)[1]
     except InvalidNameError:
         return
+    shape = [type(node) for node in ast.parse(listener).body]
+    assert shape == [ast.Expr, ast.ImportFrom, ast.ImportFrom, ast.ClassDef, ast.FunctionDef]
     module = ast.parse(source)
     assert [type(node) for node in module.body] == [ast.Expr, ast.Try, ast.ClassDef]
     calls = [node for node in ast.walk(module) if isinstance(node, ast.Call)]

@@ -38,7 +38,7 @@ export function agentLists({ files, rapps, held = [], drafts = [] }, tryIt) {
         "p",
         { class: "plain" },
         every.length === 0 ? "No agents yet. " : "None of your own yet. ",
-        "Make one, or drop a file that ends in _agent.py here.",
+        "Make one, or drop a file that ends in _agent.py or _listener.py here.",
       ),
     cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
     rapps.length > 0 && [h("h2", {}, "Apps"), h("ul", { class: "cards" }, rapps.map(rapplicationCard))],

@@ -20,6 +20,8 @@ export function openNewAgent(key) {
     rows: 2,
     help: "One sentence: what it does, and when to use it. You can leave it out.",
   });
+  const typed = h("input", { type: "checkbox", role: "switch" });
+  const help = h("span", { class: "soft help" }, "A listener: it takes exactly the fields that you list, also in XML.");
   let made = null;
   formDialog({
     title: "New agent",
@@ -30,11 +32,13 @@ export function openNewAgent(key) {
       "An agent is one file with one skill. This makes one that already runs; you then say what it does.",
     ),
     fields: [name, description],
+    after: h("label", { class: "switch" }, h("span", {}, "With typed fields", help), typed),
     run: async () => {
       made = await operations.agents.new({
         twin: key,
         name: name.input.value,
         description: description.input.value,
+        listener: typed.checked,
       });
       agentsChanged.dispatchEvent(new Event("change"));
       toast(made.message);

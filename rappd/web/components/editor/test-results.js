@@ -8,6 +8,8 @@ const WORDS = {
   runtime_name_is_tool_safe: "Every model can call it by its name",
   perform_returns_str: "It answers with text",
   standalone_execution: "The file runs by itself",
+  declares_listener: "It holds a listener",
+  answers_its_example: "It answers the example of its fields",
   has_docstring: "The file says what it is for",
   no_hardcoded_secrets: "It holds no password",
   has_manifest: "It describes itself for a registry",
