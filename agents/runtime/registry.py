@@ -24,11 +24,14 @@ class AgentRegistry:
         storage: AgentStorage,
         trust: Trust,
         installer: Installer | None = None,
+        offers: Callable[[Agent], bool] = lambda _: True,
     ) -> None:
+        """``offers``: False for an agent that its owner's list does not name; it is described, and does not serve."""
         self._describer = AgentDescriber(pools, storage, trust, installer)
         self._storage = storage
         self._folders = folders
         self._trust = trust
+        self.offers = offers
         self._deps_seen = 0
         self.rules_seen: Sequence[object] = (None,)
         """The rules of the last refresh, as ``Trust.look`` gave them; the first is the quarantine."""
@@ -38,13 +41,13 @@ class AgentRegistry:
 
     def serving(self) -> list[Agent]:
         """Agents that answer now, in alphabetical order."""
-        return list(self._serving)
+        return [agent for agent in self._serving if self.offers(agent)]
 
     def named(self, name: str) -> Agent | None:
         """The serving agent called ``name``, by its own name or its tool name, any case."""
-        found = next((agent for agent in self._serving if agent.tool_name == name), None)
-        lowered = name.casefold()
-        return found or next((agent for agent in self._serving if agent.name.casefold() == lowered), None)
+        serving, lowered = self.serving(), name.casefold()
+        found = next((agent for agent in serving if agent.tool_name == name), None)
+        return found or next((agent for agent in serving if agent.name.casefold() == lowered), None)
 
     def states(self) -> list[FileState]:
         """Every file, in load order."""

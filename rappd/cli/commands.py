@@ -2,7 +2,17 @@
 
 GROUPS = {
     "This machine": ("start", "stop", "status", "open", "service", "config", "doctor", "logs"),
-    "Talk and agents": ("chat", "models", "agents", "rapps", "cartridge", "threads", "notices", "timers"),
+    "Talk and agents": (
+        "chat",
+        "models",
+        "agents",
+        "rapps",
+        "cartridge",
+        "threads",
+        "notices",
+        "timers",
+        "organism",
+    ),
     "Twins and eggs": ("twins", "egg", "estate", "backup", "restore"),
     "Other programs": ("programs", "token", "mcp", "acp", "xml", "webhooks"),
     "Machines and phones": (
@@ -21,6 +31,7 @@ COMMANDS = {
     "chat": ("rappd.features.conversations.cli:chat", "Talk. Without TEXT, a conversation."),
     "models": ("rappd.features.models.cli:models", "See which model answers, and choose another."),
     "agents": ("rappd.features.agents.cli:agents", "List, add, write, test, run and approve agents."),
+    "organism": ("rappd.features.organism.cli:organism", "What exists here, by your organism.yaml."),
     "rapps": ("rappd.features.rapps.cli:rapps", "List, install and uninstall rapplications."),
     "twins": ("rappd.features.twins.cli:twins", "Manage twins: chat, start, fork, archive."),
     "peers": ("rappd.features.peers.cli:peers", "Other machines: see, pair, share, revoke."),

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -15,6 +15,8 @@ from agents.contract.agent import Change
 from envelopes.codecs.emergence import as_object
 from envelopes.envelope import Envelope
 from rappd.dispatch.dispatcher import Dispatcher
+from rappd.organism.in_force import FILE
+from rappd.organism.organism_file import Fault
 from rappd.store.notice_table import Notice
 from rappd.tenants.agent_summary import example_for, failure_text, ready_text
 from rappd.transcript.rows import envelope_row
@@ -53,6 +55,15 @@ class ActivityFeed:
             if not quiet:
                 self.recent_changes.append(news)
                 self._tell(news)
+
+    def organism_changed(self, faults: Sequence[Fault]) -> None:
+        """Another ``organism.yaml`` is in force, or was refused for its faults."""
+        message = "organism.yaml changed; it is in force."
+        if faults:
+            message = f"organism.yaml, {faults[0]} The version before stays in force."
+        news = {"type": "agents", "kind": "organism", "ok": not faults, "file": FILE, "agents": []}
+        self.recent_changes.append({**news, "message": message})
+        self._tell(self.recent_changes[-1])
 
     def noticed(self, notice: Notice) -> None:
         """News for the owner came. Those of failures go to the page's inline messages too."""

@@ -64,6 +64,7 @@ from rappd.federation.service import FederationService
 from rappd.federation.session_guests import SessionGuests
 from rappd.notices.command import NotifyCommand
 from rappd.notices.notices import Notices
+from rappd.organism.in_force import OrganismInForce
 from rappd.sessions.participants import Participants
 from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.sessions.schedule.timers import Timers
@@ -172,6 +173,7 @@ class Daemon:
             workspace.create()
         self.trust = Trust(home.root)
         self.model_choices = ModelChoices(store, self.providers)
+        self.organism = OrganismInForce(home.root, writes=mode != "read")
         self.services = TenantServices(
             node=identity.fingerprint,
             settings=settings,
@@ -181,11 +183,13 @@ class Daemon:
             private_root=home.root,
             trust=self.trust,
             models=self.model_choices,
+            organism=self.organism,
             notices=self.notices,
             perform=lambda *asked: self.operations.perform(*asked),
             writes=mode != "read",
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)
+        self.organism.on_change(self._organism_changed)
         self.notices.applies["approval"] = self._waits_for_approval
         self.notices.applies["record"] = lambda subject: bool(self.anchoring.report.problems)
         self.tenants = Tenants(
@@ -430,6 +434,7 @@ class Daemon:
         self.spawn(self.readiness.examine())
         self.spawn(self.notify_command.follow())
         self.spawn(self.webhooks.watch())
+        self.spawn(self.organism.watch())
         await self.timers.start()
         from rappd.tenants.file_watcher import watch_agent_files
 
@@ -521,6 +526,11 @@ class Daemon:
             watched=False,
             heard=lambda text: self.spawn(self.twins.buddies.hear(key, text)),
         )
+
+    def _organism_changed(self) -> None:
+        self.host.publish()
+        self.activity.organism_changed(self.organism.faults)
+        self.federation.agents_changed()
 
     async def _look_at_host(self) -> None:
         self.tell(await self.host.refresh())

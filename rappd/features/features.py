@@ -29,6 +29,7 @@ from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
 from rappd.features.organism.operations import OrganismOperations
+from rappd.features.organism.structure import StructureOperations
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
 from rappd.features.programs.operations import ProgramOperations
@@ -78,6 +79,7 @@ FEATURES: tuple[type, ...] = (
     SearchOperations,
     OperatorOperations,
     OrganismOperations,
+    StructureOperations,
     AgentOperations,
     RappOperations,
     SourceOperations,
@@ -157,6 +159,7 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         SearchOperations(daemon),
         OperatorOperations(daemon),
         OrganismOperations(daemon.dispatcher.endpoints),
+        StructureOperations(daemon.organism, daemon.host, daemon.dispatcher.endpoints),
         AgentOperations(daemon.agents_can_use_ssh_keys, daemon.imports, tether.workflows_changed),
         RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.tell),
         SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.tell),

@@ -12,7 +12,10 @@ def _text(about: str, pattern: str, longest: int) -> Meta:
     return Meta(pattern=pattern, max_length=longest, description=about)
 
 
-Name = Annotated[str, _text("a name of letters, digits, “.”, “_” and “-”", r"^[A-Za-z][A-Za-z0-9_.-]*$", 100)]
+Name = Annotated[
+    str,
+    _text("a name of up to 100 characters that begins with a letter", r"^[^\W\d_][^\x00-\x1f\x7f]*$", 100),
+]
 Line = Annotated[str, Meta(min_length=1, max_length=1000, description="text of 1 to 1000 characters")]
 AgentFile = Annotated[
     str,

@@ -19,7 +19,9 @@ from agents.moments.days import NoMomentError
 from agents.moments.wishes import when
 from rappd.organism.organism import MEANINGLESS_KEYS, REFUSED_KEYS, Gateway, ListedTimer, Organism
 
-MOST_BYTES = 1 << 18
+MOST_BYTES = 1 << 16
+_DEEPEST = 64
+"""Brackets within brackets: the parser's time grows with their square (2,000 took 4 s)."""
 MOST_FAULTS = 20
 _PLAIN_TAGS = tuple(
     f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null")
@@ -58,6 +60,8 @@ def read(text: str) -> Reading:
 
     if len(text.encode(errors="replace")) > MOST_BYTES:
         return Reading(None, (Fault(1, 1, f"The file has more than {MOST_BYTES} bytes."),))
+    if (line := _too_deep(text)) is not None:
+        return Reading(None, (Fault(line, 1, f"This is nested more than {_DEEPEST} deep."),))
     try:
         node = YAML(pure=True).compose(text)
     except MarkedYAMLError as error:
@@ -69,6 +73,17 @@ def read(text: str) -> Reading:
     if node is None:
         return Reading(Organism())
     return _Reader().whole(node)
+
+
+def _too_deep(text: str) -> int | None:
+    """The line in which too many brackets are open at once; None where there is none."""
+    depth = 0
+    for number, line in enumerate(text.splitlines(), 1):
+        for mark in re.findall(r"[\[\]{}]", line):
+            depth = max(0, depth + (1 if mark in "[{" else -1))
+            if depth > _DEEPEST:
+                return number
+    return None
 
 
 class _Reader:

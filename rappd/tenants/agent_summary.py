@@ -32,7 +32,7 @@ def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
             "waits": state.waits,
             "good_since": state.good_since if failure and state.able else None,
         }
-        rows.extend({**_described(agent), **common} for agent in state.able)
+        rows.extend({**_described(agent), "offered": roster.offers(agent), **common} for agent in state.able)
         if not state.able:
             rows.append(
                 {

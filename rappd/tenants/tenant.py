@@ -33,6 +33,7 @@ from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.notices.notices import Notices
+from rappd.organism.in_force import OrganismInForce
 from rappd.organism.schemas import ListenerSchemas
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
@@ -76,6 +77,7 @@ class TenantServices:
     private_root: Path
     trust: Trust
     models: ModelChoices
+    organism: OrganismInForce
     notices: Notices = field(default_factory=Notices)
     perform: Callable[[Tenant, str, dict[str, Any]], Awaitable[Any]]
     """Structural operations, of an agent of that tenant."""
@@ -152,6 +154,7 @@ class Tenant:
             AgentStorage(workspace.files, workspace.good_copies, workspace.deps),
             self._trust,
             self._install,
+            self._is_offered,
         )
         self.senses = Senses(workspace.senses, trust=self._trust, files=workspace.files)
         self.runner = AgentRunner(self._pools, self.settings)
@@ -195,6 +198,10 @@ class Tenant:
         self.callbacks = WorkerCallbackHandler(context, services.providers, settings)
         self.requests = TenantRequestHandler(context, self.callbacks, services.dispatcher)
         services.dispatcher.route(self.id, name, self.handle, repeatable=self.requests.may_begin_again)
+
+    def _is_offered(self, agent: Agent) -> bool:
+        """True for what ``organism.yaml`` names, where it has a list. Twins are not of it: each is a whole of its own."""
+        return self.name != HOST or self._shared.organism.current.offers(agent.name, agent.file.rel)
 
     async def start(self) -> list[Change]:
         """Describes the agents. Turns that come earlier wait for it."""

@@ -53,6 +53,9 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
         elif row["shadowed_by"]:
             marks.append("note")
             shown.append([name, f"not used: {row['shadowed_by']} has the name", row["origin"]])
+        elif row.get("offered") is False:
+            marks.append("note")
+            shown.append([name, "not in organism.yaml", row["origin"]])
         else:
             marks.append("note" if row["reason"] else "good")
             what = sentence(row.get("summary") or row["description"])

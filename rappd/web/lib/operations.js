@@ -204,6 +204,12 @@ export const operator = {
 export const organism = {
   listeners: asks("GET", "@/organism/listeners"),
   listener: asks("GET", "@/organism/listeners/{name}"),
+  show: asks("GET", "/organism"),
+  check: asks("POST", "/organism/check"),
+  init: asks("POST", "/organism/init"),
+  add: asks("POST", "/organism/entries/{kind}"),
+  remove: asks("DELETE", "/organism/entries/{kind}/{name}"),
+  reload: asks("POST", "/organism/reload"),
 };
 
 export const outbox = {

@@ -22,7 +22,7 @@ export function agentCard(file, card, { tryIt, key = "" }) {
   const errorPlace = h("div", {});
   const state = stateOf(card);
   const kind = ["card agent", CLASSES[state]].filter(Boolean).join(" ");
-  const plain = card.quarantined || card.shadowed_by || key;
+  const plain = state !== "ready" || key;
   const title = h(
     "h3",
     {},
@@ -45,11 +45,12 @@ export function agentCard(file, card, { tryIt, key = "" }) {
   );
 }
 
-/** The state of an agent file: `cartridge`, `waiting` (for approval), `faulty`, `shadowed` or `ready`. */
+/** The state of an agent file: `cartridge`, `waiting` (for approval), `faulty`, `shadowed`, `unlisted` or `ready`. */
 export function stateOf(card) {
   if (card.cartridge) return "cartridge";
   if (card.quarantined) return card.waits ? "waiting" : "faulty";
-  return card.shadowed_by ? "shadowed" : "ready";
+  if (card.shadowed_by) return "shadowed";
+  return card.offered === false ? "unlisted" : "ready";
 }
 
 /** "built in · time_agent.py" */
@@ -106,12 +107,14 @@ function sentence(file, card) {
   }
   if (card.shadowed_by)
     return h("p", { class: "reason" }, `Not used: ${card.shadowed_by} holds an agent of the same name.`);
+  if (stateOf(card) === "unlisted")
+    return h("p", { class: "reason" }, "Not used: it is not in organism.yaml, your list of what exists here.");
   return h("p", {}, firstSentence(card.summary || card.description));
 }
 
 function readyActions(file, card, errorPlace, key, tryIt) {
   return [
-    !card.shadowed_by &&
+    stateOf(card) === "ready" &&
       card.try && // an agent without an example needs what is not here yet
       h(
         "button",
@@ -159,12 +162,13 @@ function cartridgeActions(file, card, errorPlace, key) {
   ];
 }
 
-const CLASSES = { waiting: "quarantined", faulty: "faulty", shadowed: "shadowed" };
+const CLASSES = { waiting: "quarantined", faulty: "faulty", shadowed: "shadowed", unlisted: "shadowed" };
 const ACTIONS = {
   cartridge: cartridgeActions,
   waiting: readActions,
   faulty: readActions,
   shadowed: readyActions,
+  unlisted: readyActions,
   ready: readyActions,
 };
 

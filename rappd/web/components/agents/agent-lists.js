@@ -51,7 +51,7 @@ export const allCards = (files) =>
   files.flatMap((file) => (file.cards ?? []).map((card) => ({ file, card })));
 
 /** True for an agent that answers now. */
-export const isReady = ({ card }) => !card.quarantined && !card.shadowed_by;
+export const isReady = ({ card }) => stateOf(card) === "ready";
 
 function folded(title, content) {
   const element = h(

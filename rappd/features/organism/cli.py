@@ -1,0 +1,131 @@
+"""``rappd organism``: what exists here: init, check, show, add, remove, reload."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.console import print_out, print_status, strip_control
+from rappd.cli.home_client import HomeClient
+from rappd.cli.printer import JSON, Printer
+from rappd.cli.tables import table
+from rappd.daemon.home import Home
+from rappd.errors import NotFoundError
+from rappd.organism.in_force import FILE, BadOrganismError, read_file
+
+_KIND = click.argument("kind", type=click.Choice(["listener", "agent", "gateway", "timer"]))
+
+
+@click.group(cls=SuggestingGroup)
+def organism() -> None:
+    """Say in one file, organism.yaml, what exists here: listeners, agents, gateways, timers.
+
+    Without the file, all that is installed is offered.
+    """
+
+
+@organism.command()
+@JSON
+def init(printer: Printer) -> None:
+    """Write an organism.yaml that names all that is offered now."""
+    found = HomeClient(Home.here()).do("organism.init")
+    count = len(found["listeners"])
+    printer.done(found, f"{FILE} names {count} agents and listeners.", strip_control(found["path"]))
+
+
+@organism.command()
+@click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
+@JSON
+def check(file: Path | None, printer: Printer) -> None:
+    """Say what is wrong with FILE, by line and column; without FILE, with the one of this home."""
+    path = file or Home.here().root / FILE
+    if not path.is_file():
+        raise NotFoundError(f"There is no {strip_control(str(path))}.", do="rappd organism init")
+    found = read_file(path)[1]
+    faults, notes = (
+        [{"line": one.line, "column": one.column, "text": one.text} for one in several]
+        for several in (found.faults, found.notes)
+    )
+    printer.result({"faults": faults, "notes": notes}, _show_check)
+    if faults:
+        raise BadOrganismError(
+            f"{path.name} has {len(faults)} faults.", do="Mend them; it is read by itself."
+        )
+
+
+@organism.command()
+@JSON
+def show(printer: Printer) -> None:
+    """Show what the file names, and what is here besides."""
+    printer.result(HomeClient(Home.here(), reads=True).do("organism.show"), _show)
+
+
+@organism.command()
+@_KIND
+@click.argument("name")
+@click.option("--file", default="", metavar="FILE", help="A listener's file, in the agents folder.")
+@click.option("--prompt", default="", metavar="FILE", help="An agent's prompt, such as prompts/clerk.md.")
+@click.option("--tool", "tools", multiple=True, metavar="NAME", help="A tool of an agent; may be repeated.")
+@click.option("--fingerprint", default="", metavar="HEX", help="The key of a gateway's machine.")
+@click.option("--url", "remote_url", default="", metavar="URL", help="A gateway's address, for people.")
+@click.option("--when", default="", metavar="WHEN", help="The times of a timer, in words.")
+@click.option("--ask", default="", metavar="TEXT", help="What a timer asks the brainstem.")
+@click.option("--remind", default="", metavar="TEXT", help="What a timer reminds you of.")
+@JSON
+def add(kind: str, name: str, printer: Printer, **given: Any) -> None:
+    """Name one more KIND (listener, agent, gateway, timer) in the file; comments stay."""
+    given["tools"] = list(given["tools"])
+    found = HomeClient(Home.here()).do("organism.add", kind=kind, name=name, **given)
+    printer.done(found, f"{FILE} names the {kind} {strip_control(name)}.")
+
+
+@organism.command()
+@_KIND
+@click.argument("name")
+@JSON
+def remove(kind: str, name: str, printer: Printer) -> None:
+    """Take the KIND called NAME out of the file; what is installed stays installed."""
+    found = HomeClient(Home.here()).do("organism.remove", kind=kind, name=name)
+    printer.done(found, f"{FILE} names the {kind} {strip_control(name)} no more.")
+
+
+@organism.command()
+@JSON
+def reload(printer: Printer) -> None:
+    """Read the file now; with faults, the version before stays in force."""
+    printer.done(HomeClient(Home.here()).do("organism.reload"), f"{FILE} is in force.")
+
+
+def _show_check(found: dict[str, Any]) -> None:
+    for one in found["faults"]:
+        print_status("bad", f"line {one['line']}, column {one['column']}: {strip_control(one['text'])}")
+    for one in found["notes"]:
+        print_status("note", f"line {one['line']}, column {one['column']}: {strip_control(one['text'])}")
+    if not found["faults"]:
+        print_status("good", "Nothing is wrong with it.")
+
+
+def _show(found: dict[str, Any]) -> None:
+    if not found["is_there"]:
+        print_out(
+            "There is no organism.yaml: all that is installed is offered. Make one: rappd organism init"
+        )
+        return
+    for one in found["faults"]:
+        place = f"line {one['line']}, column {one['column']}"
+        print_status("bad", f"{place}: {strip_control(one['text'])}", "the version before is in force")
+    rows = [
+        (
+            section.removesuffix("s"),
+            strip_control(one["name"]),
+            strip_control(one.get("state", one.get("when", ""))),
+        )
+        for section in ("listeners", "agents", "gateways", "timers")
+        for one in found.get(section, ())
+    ]
+    table(("KIND", "NAME", "STATE"), rows, shrink=1)
+    if found["not_named"]:
+        print_out(f"Not in organism.yaml, so not offered: {strip_control(', '.join(found['not_named']))}")

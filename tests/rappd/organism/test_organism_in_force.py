@@ -1,0 +1,151 @@
+"""``organism.yaml`` on a daemon: what it names is offered, within a second; a fault changes nothing."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.sandboxed_daemon import SandboxedDaemon
+
+DICE = agent_source("Dice", 'return "six"', "Rolls dice.")
+NOTE = agent_source("Note", 'return "noted"', "Notes things.")
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    running = RunningDaemon(tmp_path_factory.mktemp("organism") / "home")
+    running.drop("dice_agent.py", DICE)
+    running.drop("note_agent.py", NOTE)
+    yield running.start()
+    running.stop()
+
+
+@pytest.fixture(autouse=True)
+def without_a_file(daemon: RunningDaemon) -> None:
+    (daemon.home / "organism.yaml").unlink(missing_ok=True)
+    daemon.post("/organism/reload", {}, control=True)
+
+
+def names(daemon: RunningDaemon) -> list[str]:
+    found: list[str] = daemon.get("/health").json()["agents"]
+    return found
+
+
+def write(daemon: RunningDaemon, text: str) -> None:
+    (daemon.home / "organism.yaml").write_text(text)
+
+
+def test_only_what_the_file_names_is_offered_and_the_rest_is_listed(daemon: RunningDaemon) -> None:
+    assert {"Dice", "Note", "Timer"} <= set(names(daemon))
+    write(daemon, "listeners:\n  - name: Dice\n")
+    daemon.wait_for(lambda: names(daemon) == ["Dice"], what="the list")
+    listed = {one["name"] for one in daemon.get("/organism/listeners").json()["listeners"]}
+    assert listed == {"Dice"}
+    cards = [card for file in daemon.get("/agents").json()["files"] for card in file["cards"]]
+    assert {card["name"] for card in cards if card["offered"]} == {"Dice"}
+    assert "not in organism.yaml" in daemon.cli("agents", "list").stdout
+    ran = daemon.cli("agents", "run", "Note")
+    assert ran.returncode != 0 and "No agent" in ran.stderr
+    (daemon.home / "organism.yaml").unlink()
+    daemon.wait_for(lambda: "Note" in names(daemon), what="all that is installed")
+
+
+@pytest.mark.parametrize(
+    "bad", ["listeners: [{nmae: Dice}]", "listeners: [", "oob: {bind: 0.0.0.0}"], ids=["key", "yaml", "oob"]
+)
+def test_the_last_good_version_stays_in_force(daemon: RunningDaemon, bad: str) -> None:
+    write(daemon, "listeners: [{name: Dice}]")
+    daemon.wait_for(lambda: names(daemon) == ["Dice"], what="the list")
+    write(daemon, bad)
+    ran = daemon.cli("organism", "reload")
+    assert ran.returncode != 0 and "line 1, column" in ran.stderr
+    assert names(daemon) == ["Dice"]
+    shown = daemon.get("/organism", control=True).json()
+    assert shown["faults"][0]["line"] == 1 and [one["name"] for one in shown["listeners"]] == ["Dice"]
+
+
+def test_the_last_good_version_survives_a_restart(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon()
+    daemon.drop("dice_agent.py", DICE)
+    write_early = daemon.home / "organism.yaml"
+    write_early.write_text("listeners: [{name: Dice}]")
+    daemon.start()
+    assert names(daemon) == ["Dice"]
+    write_early.write_text("lisneters: []")
+    daemon.stop()
+    daemon.start()
+    assert names(daemon) == ["Dice"]
+    daemon.stop()
+    write_early.unlink()
+    daemon.start()
+    assert "Timer" in names(daemon)
+    write_early.write_text("lisneters: []")
+    assert daemon.cli("organism", "reload").returncode != 0
+    assert "Timer" in names(daemon)
+
+
+def test_commands_make_edit_and_check_the_file(daemon: RunningDaemon) -> None:
+    before = names(daemon)
+    assert daemon.cli("organism", "init").returncode == 0
+    assert names(daemon) == before
+    again = daemon.cli("organism", "init")
+    assert again.returncode != 0 and "already" in again.stderr
+    assert daemon.cli("organism", "remove", "listener", "Note").returncode == 0
+    assert names(daemon) == [one for one in before if one != "Note"]
+    shown = json.loads(daemon.cli("organism", "show", "--json").stdout)
+    assert shown["not_named"] == ["Note"]
+    assert "not offered: Note" in daemon.cli("organism", "show").stdout
+    assert daemon.cli("organism", "add", "listener", "Note").returncode == 0
+    assert daemon.cli("organism", "add", "listener", "Nobody").returncode == 0
+    states = {one["name"]: one["state"] for one in daemon.get("/organism", control=True).json()["listeners"]}
+    assert states["Note"] == "ready" and states["Nobody"] == "not installed"
+    assert (daemon.home / "organism.yaml").read_text().startswith("# What exists")
+    refused = daemon.cli("organism", "add", "timer", "m", "--when", "in ten minutes", "--ask", "news")
+    assert refused.returncode != 0 and "repeated" in refused.stderr
+
+
+def test_check_says_line_column_and_nearest_key(daemon: RunningDaemon, tmp_path: Path) -> None:
+    file = tmp_path / "other.yaml"
+    file.write_text("organism: {name: x}\nlisteners:\n  - nmae: Dice\n")
+    ran = daemon.cli("organism", "check", str(file))
+    assert ran.returncode != 0
+    assert "line 3, column 5: `nmae` is no key of `listeners`. Did you mean `name`?" in ran.stdout
+    file.write_text("organism: {name: x, port: 8765}\n")
+    ran = daemon.cli("organism", "check", str(file))
+    assert ran.returncode == 0 and "has no meaning here" in ran.stdout
+
+
+def test_a_copy_in_the_workspace_is_data(daemon: RunningDaemon) -> None:
+    (daemon.home / "brainstem" / "organism.yaml").write_text("listeners: []")
+    daemon.post("/organism/reload", {}, control=True)
+    assert "Dice" in names(daemon)
+
+
+def test_its_structure_is_the_owners_alone(daemon: RunningDaemon) -> None:
+    for method, path in (("GET", "/organism"), ("POST", "/organism/init"), ("POST", "/organism/reload")):
+        answer = daemon.get(path) if method == "GET" else daemon.post(path, {})
+        assert answer.status in (401, 403), (path, answer.status)
+
+
+def test_no_agent_reads_or_writes_it(sandboxed_daemon: SandboxedDaemon) -> None:
+    daemon = sandboxed_daemon.start()
+    file = daemon.home / "organism.yaml"
+    (daemon.home / "prompts").mkdir()
+    attack = f"""
+        import pathlib
+        done = []
+        for path in ({str(file)!r}, {str(daemon.home / ".organism.good.yaml")!r}, {str(daemon.home / "prompts" / "a.md")!r}):
+            try:
+                pathlib.Path(path).write_text("listeners: []")
+                done.append(path)
+            except OSError:
+                pass
+        return done or "nothing"
+    """
+    assert daemon.run_code(textwrap.dedent(attack))["result"] == "nothing"
+    assert not file.exists()
