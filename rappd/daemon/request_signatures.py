@@ -155,7 +155,7 @@ class RequestSignatures:
             content_type=content_type,
             body=signature.body,
         )
-        if not _signed_by(public, signature.octets, text):
+        if not signed_by(public, signature.octets, text):
             raise NotSignedError
         for key in [key for key, nonces in self._nonces.items() if nonces.end < now]:
             del self._nonces[key]
@@ -209,7 +209,8 @@ def is_public_key(text: str) -> bool:
         return False
 
 
-def _signed_by(public: str, octets: bytes, text: bytes) -> bool:
+def signed_by(public: str, octets: bytes, text: bytes) -> bool:
+    """Tests whether ``octets``, r and s of 32 bytes each, are the signature of ``text`` by that public key."""
     halves = (int.from_bytes(octets[:32]), int.from_bytes(octets[32:]))
     try:
         _public_key(public).verify(encode_dss_signature(*halves), text, ECDSA(SHA256()))

@@ -18,7 +18,7 @@ from rappd.sessions.sessions import Asking, Session, Sessions
 from rappd.sessions.speakers import caller_of
 from rappd.tether import handshake as host_side
 from rappd.tether import session as phone_side
-from rappd.tether.devices import Device, by_secret_alone, may_talk, over_plain_http
+from rappd.tether.devices import Device, by_key, by_secret_alone, may_talk, over_plain_http
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
 from rappd.tether.phone_requests import PhoneRequests, RequestTable
@@ -133,6 +133,15 @@ class PhoneConnection:
         return self._handshake.state in ("opening", "proof")
 
     @property
+    def key(self) -> str:
+        """The public key that the phone proved to have; "" without one."""
+        return self._handshake.key
+
+    def proves(self, device: Device) -> bool:
+        """True where the phone proved the device's own key, over a line that nobody else reads."""
+        return self.secure and device.key != "" and device.key == self.key
+
+    @property
     def speaker(self) -> Device | None:
         """The device with the rights that it has over this connection.
 
@@ -141,7 +150,7 @@ class PhoneConnection:
         if self.device is None:
             return None
         if not self.guest_print:
-            return by_secret_alone(self.device)
+            return by_key(self.device) if self.proves(self.device) else by_secret_alone(self.device)
         return self.device if self.over_tls else over_plain_http(self.device)
 
     def on_open(self, verified: bytes) -> None:

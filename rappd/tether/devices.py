@@ -41,7 +41,7 @@ class Device(msgspec.Struct, kw_only=True):
     """One phone. ``id`` is the hex SHA-256 fingerprint of its certificate, or random for one that pairs by WebSocket.
 
     ``secret`` is base64url; ``at`` times are seconds since 1970. ``certificate`` is False where DTLS cannot prove it.
-    ``sockets_from`` are the addresses from which it came over a WebSocket, the latest last.
+    ``sockets_from`` are the addresses from which it came by its secret alone, the latest last.
     """
 
     id: str
@@ -62,6 +62,8 @@ class Device(msgspec.Struct, kw_only=True):
     """Another one after each pairing and each change of rights: older tokens count no longer."""
     user: str = ""
     certificate: bool = True
+    key: str = ""
+    """A public key of P-256 (its point in base64url) that the browser made; it proves the phone over a WebSocket."""
     created_at: float
     seen_at: float = 0.0
     seen_from: str = ""
@@ -122,6 +124,11 @@ def by_secret_alone(device: Device) -> Device:
         approve=False,
         user="" if device.is_mine else device.user,
     )
+
+
+def by_key(device: Device) -> Device:
+    """The device as it counts over a WebSocket on which its key speaks for it: it talks, with its own memory."""
+    return msgspec.structs.replace(device, workflows=False, eggs=False, notices=False, approve=False)
 
 
 def over_plain_http(device: Device) -> Device:
@@ -192,10 +199,11 @@ class DeviceRegistry:
         tls: bool = False,
         kind: Kind = "guest",
         invited: bool = False,
+        key: str = "",
     ) -> Device:
         """Registers a device under a name that no other has. ``guest_print`` is empty without a certificate.
 
-        ``tls``: it pairs over https.
+        ``tls``: it pairs over https. ``key``: the public key that it proved, if it has one.
 
         Raises ``StoreError``: then it is not registered.
         """
@@ -209,9 +217,9 @@ class DeviceRegistry:
             id=guest_print.hex() or secrets.token_hex(32), name=free,
             secret=proofs.b64(secrets.token_bytes(proofs.SECRET_BYTES)), scope=scope, user=user,
             kind=kind, invited=invited, workflows=rights["workflows"], eggs=rights["eggs"], notices=rights["notices"],
-            approve=kind == "mine" and tls, certificate=bool(guest_print), tls=tls,
+            approve=kind == "mine" and tls, certificate=bool(guest_print), tls=tls, key=key,
             version=secrets.randbits(48), created_at=self._clock(), seen_at=self._clock(), seen_from=seen_from,
-            sockets_from=[] if guest_print else [seen_from],
+            sockets_from=[] if guest_print or key else [seen_from],
         )  # fmt: skip
         before = self._devices.get(device.id)
         was_shut_out = device.id in self._shut_out

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from dataclasses import replace as changed
 from typing import Any, Literal
 
+from rappd.daemon.request_signatures import signed_by
 from rappd.tether import proofs
 from rappd.tether.proofs import Parts
 
@@ -82,6 +83,8 @@ class Handshake:
     ) -> None:
         self.state: State = "opening"
         self.name = ""
+        self.key = ""
+        """The public key of which the phone proved that it has the private half; "" without one."""
         self._parts = parts
         self._commitment = commitment
         self._keys = tuple(keys)
@@ -147,6 +150,8 @@ class Handshake:
         key = next((one for one in self._keys if proofs.same(proofs.proof(one, "guest", digest), mac)), None)
         if key is None:
             return [Send({"type": "stopped", "reason": "expired"}), *self._end("bad_proof")]
+        if "key" in frame and not self._proves(frame, digest):
+            return [Send({"type": "stopped", "reason": "differs"}), *self._end("bad_proof")]
         self.name = tame_name(frame.get("name"))
         answer = Send(
             {
@@ -161,6 +166,18 @@ class Handshake:
             return [answer, Accept(self.name)]
         self.state = "compare"
         return [answer, Ask(proofs.six_digits(digest), self.name)]
+
+    def _proves(self, frame: dict[str, Any], digest: bytes) -> bool:
+        """True where the frame's key signed the digest."""
+        key = frame["key"]
+        try:
+            signature = proofs.unb64(frame.get("key_signature"), proofs.SIGNATURE_BYTES)
+        except ValueError:
+            return False
+        if not (isinstance(key, str) and signed_by(key, signature, proofs.key_text(digest))):
+            return False
+        self.key = key
+        return True
 
     def _on_confirm(self, frame: dict[str, Any]) -> list[Action]:
         if frame.get("same") is not True:

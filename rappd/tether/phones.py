@@ -204,7 +204,7 @@ class Phones:
             log.warning(
                 "security: the phone %s connects from a new address, %s", device.name, connection.address
             )
-        if connection.resumes is not None and not connection.guest_print:
+        if connection.resumes is not None and not connection.guest_print and not connection.proves(device):
             self._by_secret_alone(device, connection.address)
         for other in list(self.connections):
             if other is not connection and other.device is device:
@@ -320,6 +320,7 @@ class Phones:
             tls=connection.over_tls,
             kind=window.kind,
             invited=window.invited,
+            key=connection.key,
         )
         self._pairing.paired(device.shown())
         log.warning(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 NONCE_BYTES = 16
 SECRET_BYTES = 32
+SIGNATURE_BYTES = 64
 HOST_PIN_BYTES = 16
 CODE_LENGTH = 12
 """Characters of a typed code: 60 bits, so that nobody finds it by trying while a window is open."""
@@ -76,6 +77,11 @@ class Parts:
 def proof(key: bytes, side: str, digest: bytes) -> bytes:
     """HMAC-SHA-256 with the one-time token or the device's secret; ``side`` is ``guest`` or ``host``."""
     return hmac.new(key, side.encode() + digest, hashlib.sha256).digest()
+
+
+def key_text(digest: bytes) -> bytes:
+    """The octets that a phone signs with a key of its own, where its origin gives it one."""
+    return _CONTEXT + b" key" + digest
 
 
 def same(one: bytes, other: bytes) -> bool:

@@ -1,9 +1,9 @@
 // The phone's side of the handshake: pairs by a code, or resumes; then hands the frames over.
 
 import {
-  b64, codeKey, commitment, digestOf, hostPin, proof, random, same, signedBy, sixDigits, unb64,
+  b64, codeKey, commitment, digestOf, hostPin, proof, random, same, signedBy, signedWith, sixDigits, unb64,
 } from "./proofs.js";
-import { certificate, keep, kept } from "./storage.js";
+import { certificate, keep, kept, signingKey } from "./storage.js";
 import { byWebRtc, bySocket, RefusedError } from "./transport.js";
 import { ForeignAnswerError } from "./transport-parameters.js";
 import { permitted } from "./unprotected.js";
@@ -89,7 +89,8 @@ async function prove(asked, key, pin, name) {
     guestNonce: nonce,
     hostKey,
   });
-  frames.send({ type: "auth", nonce: b64(nonce), mac: b64(proof(key, "guest", digest)), name });
+  const identity = asked.device && guestPrint.length ? {} : await signedWith(await signingKey(), digest);
+  frames.send({ type: "auth", nonce: b64(nonce), mac: b64(proof(key, "guest", digest)), name, ...identity });
   const reply = await new Promise((resolve, reject) => {
     frames.listen(resolve, () => reject(new ExpiredError()));
   });

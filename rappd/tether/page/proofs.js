@@ -60,6 +60,14 @@ export async function signedBy(hostKey, signature, digest) {
   return crypto.subtle.verify({ name: "ECDSA", hash: "SHA-256" }, key, signature, digest);
 }
 
+/** What `auth` says of this phone's own key, which signs the digest; nothing without one. */
+export async function signedWith(pair, digest) {
+  if (!pair) return {};
+  const signed = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, pair.privateKey, joined(text(`${CONTEXT} key`), digest));
+  const point = await crypto.subtle.exportKey("raw", pair.publicKey);
+  return { key: b64(new Uint8Array(point)), key_signature: b64(new Uint8Array(signed)) };
+}
+
 export function newId() {
   const bytes = random(16);
   bytes[6] = (bytes[6] & 0x0f) | 0x40;

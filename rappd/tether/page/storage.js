@@ -80,6 +80,16 @@ export async function certificate() {
   return made;
 }
 
+/** A key of P-256 that is this phone's identity over a WebSocket, never readable; null where the origin gives none. */
+export async function signingKey() {
+  if (!globalThis.crypto.subtle) return null;
+  const found = await kept("key");
+  if (found) return found;
+  const made = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
+  await keep("key", made);
+  return made;
+}
+
 const WAYS = [
   [/Edg/, "Edge: Settings, Privacy, Tracking prevention, Exceptions"],
   [/Firefox|FxiOS/, "Firefox: the shield beside the address, and switch protection off for this page"],

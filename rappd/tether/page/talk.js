@@ -6,6 +6,7 @@ import { room } from "./room.js";
 import { forgets, isBlocked, keep } from "./storage.js";
 import { ownConversation } from "./own-conversation.js";
 import { waiting } from "./waiting.js";
+import { current } from "./workflows.js";
 import { eggs } from "./eggs.js";
 import { conversationWith } from "./web/components/chat/conversation.js";
 import { resume } from "./web/components/chat/turn-request.js";
@@ -22,6 +23,17 @@ const STATES = {
   connecting: ["○", "connecting…"],
   lost: ["○", "not connected"],
 };
+
+/** How many people, workflows under way, eggs and matters are behind ☰, and the same in words. */
+function behind(session) {
+  const numbers = [
+    [session.id ? session.here.length : 0, (n) => `${n} ${n === 1 ? "person" : "people"} here`],
+    [session.id && current(session) ? 1 : 0, () => "1 workflow under way"],
+    [session.eggs.offers.length, (n) => `${n} ${n === 1 ? "egg" : "eggs"} for you`],
+    [session.waiting.rows.length + session.waiting.more, (n) => `${n} waiting`],
+  ].filter(([n]) => n);
+  return [numbers.reduce((sum, [n]) => sum + n, 0), numbers.map(([n, words]) => words(n))];
+}
 
 /** Builds the view; `update()` draws what changed. */
 export function talk(session, machine, { onLeave }) {
@@ -129,10 +141,11 @@ export function talk(session, machine, { onLeave }) {
     owners.update();
     carried.update();
     own?.element.classList.toggle("only-reads", !session.mayTalk);
-    const waits = session.waiting.rows.length + session.waiting.more + session.eggs.offers.length;
-    count.hidden = waits === 0;
-    count.textContent = String(waits);
-    more.setAttribute("aria-label", waits ? `Conversations and more, ${waits} waiting` : "Conversations and more");
+    const [number, told] = behind(session);
+    count.hidden = number === 0;
+    count.textContent = String(number);
+    const label = ["Conversations and more", ...told].join(", ");
+    if (more.getAttribute("aria-label") !== label) more.setAttribute("aria-label", label);
     sheets.update();
   };
 

@@ -11,6 +11,10 @@ from collections.abc import Callable
 from typing import Any, Protocol, Self
 
 import aiohttp
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from envelopes.envelope import new_id
 from rappd.tether import proofs
@@ -56,6 +60,8 @@ class PhoneClient:
         self.name = ""
         self.last_seq = 0
         self._scheme, self._address = "http", ""
+        self.key: ec.EllipticCurvePrivateKey | None = None
+        """Its own key, as a browser makes one on https."""
         self.matters: list[dict[str, Any]] = []
         self.answered: list[dict[str, Any]] = []
         self._device: dict[str, Any] = {}
@@ -215,7 +221,7 @@ class PhoneClient:
         )
         mac = proofs.proof(key, "guest", parts.digest())
         auth = {"type": "auth", "nonce": proofs.b64(nonce), "mac": proofs.b64(mac), "name": "Android"}
-        await self._send(auth)
+        await self._send(auth | (signed_with(self.key, parts.digest()) if self.key is not None else {}))
         await self._take("auth_ok")
 
     async def _open(self, asked: dict[str, str]) -> tuple[dict[str, Any], bytes, bytes]:
@@ -336,6 +342,14 @@ class PhoneClient:
             elif kind == "refused":
                 self.refused[message["event_id"]] = message["error"]
             self._changed.notify_all()
+
+
+def signed_with(key: ec.EllipticCurvePrivateKey, digest: bytes) -> dict[str, str]:
+    """The fields of ``auth`` that prove a key."""
+    r, s = decode_dss_signature(key.sign(proofs.key_text(digest), ec.ECDSA(SHA256())))
+    point = key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
+    signature = r.to_bytes(32, "big") + s.to_bytes(32, "big")
+    return {"key": proofs.b64(point), "key_signature": proofs.b64(signature)}
 
 
 def told_events(text: str) -> list[tuple[int, dict[str, Any]]]:

@@ -6,10 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from rappd.tether import proofs
 from rappd.tether.handshake import Accept, Action, Ask, End, Handshake, HostProof, Send
 from rappd.tether.proofs import Parts
+from tests.rappd.tether.phone_client import signed_with
 
 TOKEN, CODE, NONCE = bytes([5] * 16), bytes([6] * 32), bytes([4] * 16)
 PARTS = Parts("window", bytes([1] * 32), bytes([2] * 32), bytes([3] * 16), b"", b"host key")
@@ -156,6 +158,45 @@ def test_handshake_of_a_device_needs_its_secret(registered: bytes) -> None:
     for frame in ({**auth(), "mac": ""}, auth(bytes(16))):
         actions = handshake(resumes=True, registered=registered).on_frame(frame)
         assert sent(actions) == [{"type": "stopped", "reason": "expired"}] and ends(actions) == "bad_proof"
+
+
+def signed(digest: bytes, by: ec.EllipticCurvePrivateKey | None = None) -> str:
+    return signed_with(by or KEY, digest)["key_signature"]
+
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+POINT = signed_with(KEY, b"")["key"]
+DIGEST = replace(PARTS, guest_nonce=NONCE).digest()
+
+
+def test_handshake_takes_the_key_that_signed_the_digest() -> None:
+    made = handshake()
+    assert isinstance(made.on_frame({**auth(), "key": POINT, "key_signature": signed(DIGEST)})[-1], Ask)
+    assert made.key == POINT
+    without = handshake()
+    without.on_frame(auth())
+    assert without.key == ""
+
+
+@pytest.mark.parametrize(
+    ("key", "signature"),
+    [
+        (POINT, signed(bytes(32))),
+        (POINT, signed(DIGEST, ec.generate_private_key(ec.SECP256R1()))),
+        (POINT, proofs.b64(bytes(64))),
+        (POINT, ""),
+        (POINT, None),
+        (POINT[:-2], signed(DIGEST)),
+        ("", signed(DIGEST)),
+        (5, signed(DIGEST)),
+    ],
+    ids=["another digest", "another key", "zeros", "empty", "none", "no point", "no key", "a number"],
+)
+def test_handshake_with_a_key_that_signed_nothing_ends(key: object, signature: object) -> None:
+    made = handshake()
+    actions = made.on_frame({**auth(), "key": key, "key_signature": signature})
+    assert sent(actions) == [{"type": "stopped", "reason": "differs"}] and ends(actions) == "bad_proof"
+    assert made.key == ""
 
 
 @pytest.mark.parametrize(
