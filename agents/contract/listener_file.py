@@ -21,16 +21,26 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
+import orjson
 
 from agents.contract import manifest
 from agents.contract.agent_contract import ContractError, Description, safe_tool_name
 from agents.contract.file_discovery import LISTENER_SUFFIX
 from agents.listener import Declared, declared
 from agents.runtime.invoke import settled
-from envelopes.payloads.form import BadFormError, Field, PayloadForm, Type, check_form, expected
+from envelopes.payloads.form import (
+    MOST_STATE_BYTES,
+    BadFormError,
+    Field,
+    PayloadForm,
+    Type,
+    check_form,
+    expected,
+)
 
 MOST_PAYLOADS = 64
 """Of one answer."""
+_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 _NONE = type(None)
 _PLAIN: dict[Any, str] = {
     str: "str", int: "int", float: "float", bool: "bool", Decimal: "decimal", datetime: "datetime",
@@ -45,11 +55,15 @@ class ListenerError(ContractError):
         self.line = line
 
 
+class StateError(ValueError):
+    """A state that cannot be kept: no JSON, or too much of it."""
+
+
 class LoadedListener:
     """A payload class with its handler. ``perform`` takes the fields, as an agent's does."""
 
     def __init__(
-        self, form: PayloadForm, payload: type, handler: Callable[[Any], Any], shown: Any = None
+        self, form: PayloadForm, payload: type, handler: Callable[..., Any], shown: Any = None
     ) -> None:
         """``shown`` is the file's ``__manifest__``."""
         self.name = form.name
@@ -58,14 +72,21 @@ class LoadedListener:
         self._shown = shown if isinstance(shown, dict) else {}
 
     def perform(self, **kwargs: Any) -> str:
-        """The text of what the handler emits."""
+        """The text of what the handler emits, with an empty state where it takes one."""
         return str(self.answer(kwargs)["result"])
 
-    def answer(self, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Handles a payload: ``{result, payloads}``, where a payload is ``{root, data}`` or ``{text}``."""
+    def answer(self, arguments: dict[str, Any], state: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Handles a payload: ``{result, payloads}``, where a payload is ``{root, data}`` or ``{text}``.
+
+        With ``state``, which a stateful handler changes in place, the same and ``state``. Raises ``StateError``.
+        """
         value = made(self._payload, self._form.fields, arguments)
-        emitted = _emitted(settled(self._handler(value)))
-        return {"result": _text_of(emitted), "payloads": emitted}
+        if not self._form.stateful:
+            emitted = _emitted(settled(self._handler(value)))
+            return {"result": _text_of(emitted), "payloads": emitted}
+        kept = {} if state is None else state
+        emitted = _emitted(settled(self._handler(value, kept)))
+        return {"result": _text_of(emitted), "payloads": emitted, "state": _kept_state(kept)}
 
     def describe(self) -> Description:
         """As an agent's file describes it."""
@@ -121,6 +142,8 @@ class _Handler:
         self.function = vars(module).get(node.name)
         self.payload: Any = None
         self.required = 0
+        self.stateful = False
+        """Its second argument is its state."""
         if node.name.startswith("_") or not callable(self.function):
             return
         parameters = list(inspect.signature(self.function).parameters.values())
@@ -128,11 +151,18 @@ class _Handler:
             one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
             for one in parameters
         )
+        self.stateful = len(parameters) > 1 and _is_given(parameters[1])
         if parameters:
             try:
                 self.payload = typing.get_type_hints(self.function).get(parameters[0].name)
             except Exception:  # noqa: BLE001 - annotations are code of the file
                 self.payload = None
+
+
+def _is_given(parameter: inspect.Parameter) -> bool:
+    """True for a parameter that gets its argument by its place, and has no other."""
+    by_place = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    return by_place and parameter.default is parameter.empty
 
 
 class _Docs:
@@ -171,21 +201,23 @@ def _below(node: ast.ClassDef, name: str) -> str:
 
 def _listener(
     payload: type, said: Declared, file: str, line: int | None, handlers: list[_Handler], docs: _Docs
-) -> tuple[PayloadForm, Callable[[Any], Any]]:
+) -> tuple[PayloadForm, Callable[..., Any]]:
     name = said.name or name_of_file(file)
     own = [one for one in handlers if one.payload is payload]
     if len(own) != 1:
         found = "no function" if not own else f"{len(own)} functions ({', '.join(one.name for one in own)})"
         raise ListenerError(f"{found} of the file takes a {payload.__name__} first; it needs one", line)
     handler = own[0]
-    if handler.required > 1:
-        raise ListenerError(f"{handler.name} wants more than the payload", handler.line)
+    if handler.required > 1 + handler.stateful:
+        raise ListenerError(f"{handler.name} wants more than the payload and a state", handler.line)
     description = said.description or _docstring(payload) or inspect.getdoc(handler.function) or ""
     if not description:
         raise ListenerError(f"{payload.__name__} has no description: a docstring, or description=…", line)
     fields = _fields(payload, docs, 1)
     root = said.root or payload.__name__.lower()
-    form = PayloadForm(name, said.category, root, description, fields, payload.__name__, line)
+    form = PayloadForm(
+        name, said.category, root, description, fields, payload.__name__, line, handler.stateful
+    )
     check_form(form)
     assert callable(handler.function)
     return form, handler.function
@@ -386,6 +418,17 @@ def _emitted(found: Any) -> list[dict[str, Any]]:
     if isinstance(found, list | tuple):
         return [one for item in found for one in _emitted(item)]
     raise TypeError(f"a handler returns payloads, text, or nothing; this one returned {type(found).__name__}")
+
+
+def _kept_state(state: dict[str, Any]) -> orjson.Fragment:
+    """A state as JSON. Raises ``StateError``."""
+    try:
+        found = orjson.dumps(state, option=_STRICT)
+    except TypeError as error:
+        raise StateError(f"its state holds more than JSON can: {error}") from error
+    if len(found) > MOST_STATE_BYTES:
+        raise StateError(f"its state has {len(found)} bytes; {MOST_STATE_BYTES} are kept")
+    return orjson.Fragment(found)
 
 
 def _plain(value: Any) -> Any:

@@ -17,7 +17,7 @@ from agents.contract.agent_contract import ContractError, check_metadata
 from agents.contract.manifest import essentials
 from agents.runtime.services import ServiceReply
 from envelopes.codecs.strict_json import MAX_DEPTH, levels
-from envelopes.payloads.form import BadFormError, PayloadForm, check_form
+from envelopes.payloads.form import MOST_STATE_BYTES, BadFormError, PayloadForm, check_form
 from envelopes.payloads.schemas import json_schema, tool_text
 
 T = TypeVar("T")
@@ -43,6 +43,7 @@ class PerformAnswer(msgspec.Struct):
     result: str
     data_slush: msgspec.Raw = msgspec.Raw(b"null")
     payloads: list[EmittedPayload] = []
+    state: msgspec.Raw = msgspec.Raw(b"null")
 
     def slush(self) -> dict[str, Any] | None:
         """The checked ``data_slush``. Raises ValueError or TypeError."""
@@ -125,14 +126,20 @@ class ServiceAnswer(msgspec.Struct):
     body: str
 
 
-def read_performed(answer: bytes) -> tuple[str, dict[str, Any] | None, list[EmittedPayload]]:
-    """The text of a ``perform``, its slush, and the payloads of a listener."""
+Performed = tuple[str, dict[str, Any] | None, list[EmittedPayload], dict[str, Any] | None]
+
+
+def read_performed(answer: bytes) -> Performed:
+    """The text of a ``perform``, its slush, the payloads of a listener, and its state, None for one that has none."""
     found = _performed(answer)
     if len(found.payloads) > _PAYLOADS:
         raise ValueError(f"{len(found.payloads)} payloads")
     for one in found.payloads:
         _plain_value(bytes(one.data), MOST_BYTES)
-    return found.result, found.slush(), found.payloads
+    state = _plain_value(bytes(found.state), MOST_STATE_BYTES)
+    if state is not None and not isinstance(state, dict):
+        raise TypeError("the state is no object")
+    return found.result, found.slush(), found.payloads, state
 
 
 def read_contexts(answer: bytes) -> dict[str, str | None]:

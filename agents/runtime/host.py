@@ -118,8 +118,8 @@ class WorkerHost:
         where ``waits`` tells that held code was wanted;
         ``describe_apart {files}`` → ``{files: [one of these as JSON text, "" where there is none]}``: each file is
         run in a process of its own, and none in this one;
-        ``perform {file, name, class_name?, arguments, user_guid, upstream_slush, follow?}`` →
-        ``{result, data_slush}``, of a listener ``{result, payloads}``; with ``follow`` what it yields is told by callbacks ``piece {text}``;
+        ``perform {file, name, class_name?, arguments, user_guid, upstream_slush, state?, follow?}`` →
+        ``{result, data_slush}``, of a listener ``{result, payloads, state?}``; with ``follow`` what it yields is told by callbacks ``piece {text}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
         ``service {file, method, path, body}`` (its ``file`` is ``{path, sha256}``) → ``{status, headers, body (base64)}``;
         ``test {file}`` → ``{passed, tests: [{test, passed, message, required}]}``.
@@ -179,7 +179,7 @@ class WorkerHost:
     def _perform(self, body: dict[str, Any]) -> dict[str, Any]:
         instance, description = self._agent(body)
         if description.listener is not None:  # it sees its payload, and nothing of caller, context or thread
-            return self._answer(instance, body.get("arguments") or {})
+            return self._answer(instance, body.get("arguments") or {}, body.get("state"))
         remember_for(None)  # as for a new instance: an earlier caller's memory is not this one's
         try:
             done = contextvars.copy_context().run(
@@ -196,9 +196,9 @@ class WorkerHost:
         remember_for(None)
         return {"result": done.result, "data_slush": _sendable(done.data_slush)}
 
-    def _answer(self, instance: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, instance: Any, arguments: dict[str, Any], state: Any) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = contextvars.copy_context().run(instance.answer, arguments)
+            answer: dict[str, Any] = contextvars.copy_context().run(instance.answer, arguments, state)
         finally:
             self._state.put_back()
         return answer

@@ -37,7 +37,7 @@ class AgentResult(msgspec.Struct, frozen=True):
 
     ``raised`` is the text of the exception that the agent raised, alone, as published servers give it on.
     ``interrupted``: its worker ended in the middle, so that the call may have been done, or not.
-    ``payloads`` are those of a listener, of which ``result`` is the text.
+    ``payloads`` are those of a listener, of which ``result`` is the text; ``state`` what it keeps from now on.
     """
 
     ok: bool
@@ -47,6 +47,7 @@ class AgentResult(msgspec.Struct, frozen=True):
     raised: str | None = None
     interrupted: bool = False
     payloads: Sequence[EmittedPayload] = ()
+    state: dict[str, Any] | None = None
 
     def told(self, most: int) -> str:
         """The result, or the message of a failed call, as ``agent_logs`` and the model get it: shortened to ``most``."""
@@ -237,10 +238,11 @@ class AgentRunner:
         on_callback: OnCallback | None = None,
         caller: Hashable,
         on_piece: OnPiece | None = None,
+        state: dict[str, Any] | None = None,
     ) -> AgentResult:
         """One ``perform``. Raises nothing but cancellation: a failing agent costs one result.
 
-        ``on_piece`` is told what a perform yields, as it comes.
+        ``on_piece`` is told what a perform yields, as it comes. ``state`` is what a stateful listener kept.
 
         Calls of equal ``caller`` and user to one agent may share a process.
         """
@@ -248,7 +250,7 @@ class AgentRunner:
         limit = self._limits.call_seconds
         principal = _principal(agent, caller, user_guid)
         try:
-            result, found, payloads = await self._pools.of(agent, principal).request(
+            result, found, payloads, after = await self._pools.of(agent, principal).request(
                 "perform",
                 {
                     "file": agent.reference,
@@ -257,6 +259,7 @@ class AgentRunner:
                     "user_guid": user_guid,
                     "upstream_slush": slush,
                     "follow": on_piece is not None,
+                    **({"state": state} if state is not None else {}),
                 },
                 timeout=limit,
                 on_callback=_following(on_piece, on_callback) if on_piece else on_callback,
@@ -275,7 +278,7 @@ class AgentRunner:
             return AgentResult(False, str(error), None, time.monotonic() - started, interrupted=True)
         except AgentError as error:
             return AgentResult(False, str(error), None, time.monotonic() - started)
-        return AgentResult(True, result, found, time.monotonic() - started, payloads=payloads)
+        return AgentResult(True, result, found, time.monotonic() - started, payloads=payloads, state=after)
 
     async def system_contexts(self, agents: Iterable[Agent], user_guid: str, caller: Hashable) -> list[str]:
         """Texts that agents add to the system text, in the registry's order; a failing one adds nothing."""

@@ -23,6 +23,8 @@ DEEPEST = 8
 MOST_CHOICES = 256
 LONGEST_TEXT = 4_000
 """Characters of a description, a field's text, or a choice."""
+MOST_STATE_BYTES = 64 << 10
+"""JSON of what a listener keeps for one thread."""
 NAMESPACES = "https://xml-pipeline.org/ns"
 
 LISTENER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,7}")
@@ -75,7 +77,7 @@ class Field(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class PayloadForm(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A listener's payload. ``line`` is where its class stands in the file."""
+    """A listener's payload. ``line`` is where its class stands in the file; ``stateful``: its handler takes a state, too."""
 
     name: str
     category: str
@@ -84,6 +86,7 @@ class PayloadForm(msgspec.Struct, frozen=True, omit_defaults=True):
     fields: tuple[Field, ...]
     class_name: str = ""
     line: int | None = None
+    stateful: bool = False
 
     def namespace(self, version: int) -> str:
         """The XML namespace of that version of it."""

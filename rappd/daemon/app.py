@@ -76,8 +76,10 @@ from rappd.settings.write import write as write_setting
 from rappd.store.notice_table import NoticeTable
 from rappd.store.program_table import ProgramTable
 from rappd.store.reader import Reader
+from rappd.store.state_table import StateTable
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerRow, TimerTable
+from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish
@@ -174,6 +176,9 @@ class Daemon:
         self.trust = Trust(home.root)
         self.model_choices = ModelChoices(store, self.providers)
         self.organism = OrganismInForce(home.root, writes=mode != "read")
+        self.states = ListenerStates(
+            StateTable(store), lambda: self.settings.number("organism.state_hours") * 3600.0
+        )
         self.services = TenantServices(
             node=identity.fingerprint,
             settings=settings,
@@ -184,6 +189,7 @@ class Daemon:
             trust=self.trust,
             models=self.model_choices,
             organism=self.organism,
+            states=self.states,
             notices=self.notices,
             perform=lambda *asked: self.operations.perform(*asked),
             writes=mode != "read",
@@ -435,6 +441,7 @@ class Daemon:
         self.spawn(self.notify_command.follow())
         self.spawn(self.webhooks.watch())
         self.spawn(self.organism.watch())
+        self.spawn(self.states.sweep())
         await self.timers.start()
         from rappd.tenants.file_watcher import watch_agent_files
 
@@ -498,6 +505,7 @@ class Daemon:
         await self.timers.close()
         await self.tether.close()
         await self.dispatcher.stop()
+        await self.states.close()
         if self.mode != "read":  # for the machines that get it, where turns ended since their goodbye
             await self.anchoring.advance(settled=True)
         await self.federation.close()

@@ -30,7 +30,7 @@ from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Handler, Repeatable
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError
 from rappd.errors import ConflictError, StoreError
 from rappd.store.operations import OF_TIMER, InboxClaim
-from rappd.store.records import Record, ThreadInfo
+from rappd.store.records import ListenerState, Record, ThreadInfo
 from rappd.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -199,11 +199,19 @@ class Dispatcher:
         return request
 
     def record_result(
-        self, outer: RequestContext, request: Envelope, verb: str, data: dict[str, Any]
+        self,
+        outer: RequestContext,
+        request: Envelope,
+        verb: str,
+        data: dict[str, Any],
+        state: ListenerState | None = None,
     ) -> None:
-        """Writes down what ``request`` came to. Who it is from is the dispatcher's to say."""
+        """Writes down what ``request`` came to, with the ``state`` of the listener that answered.
+
+        Who it is from is the dispatcher's to say.
+        """
         self.calls_failed += verb == ERROR
-        self._write_inside(outer, request.reply(verb, data))
+        self._write_inside(outer, request.reply(verb, data), state)
 
     def record_within(self, outer: RequestContext, request: Envelope, data: dict[str, Any]) -> None:
         """Writes down a NOTE of what happened while ``request`` was performed, on its thread."""
@@ -329,8 +337,9 @@ class Dispatcher:
             envelope = on_thread(envelope, thread)
         self._announce(envelope)
         context = RequestContext(
-            envelope, turn.caller, workspace, turn.tell, records=records, program=program
-        )
+            envelope, turn.caller, workspace, turn.tell, records=records, program=program,
+            once=timed is None and not outer.extensions.get(THREAD),
+        )  # fmt: skip
         if taken and not repeatable(envelope):
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
             reply.data["do"] = "Ask again if it does no harm to do it twice."
@@ -343,7 +352,7 @@ class Dispatcher:
                 if self.closing:
                     raise
                 reply = envelope.refusal(499, "Stopped.", "stopped")
-        reply, record = recordable(reply)
+        reply, record = recordable(reply, context.state)
         try:
             await self._uninterrupted(self._store.commit_reply(record, *key, strict=synced))
         except StoreError as problem:  # the work is not over before its answer is recorded
@@ -465,7 +474,7 @@ class Dispatcher:
             self._store.thread(info)
         context = RequestContext(
             envelope, turn.caller, workspace, turn.tell if turn.tells else None, records=records,
-            path=(thread, *names) if names else (), program=program,
+            path=(thread, *names) if names else (), program=program, once=not thread and turn.session is None,
         )  # fmt: skip
         if recorded is not None or self._store.trouble is not None:
             await self.record_first(envelope)
@@ -484,7 +493,8 @@ class Dispatcher:
                     stopped.data["response"] = text
                 self._write(stopped)
                 raise
-            await self._commit_kept(reply, records, record_of(reply, answers=turn.tells))
+            record = record_of(reply, answers=turn.tells, state=context.state)
+            await self._commit_kept(reply, records, record)
         self._announce(reply)
         self.passed += 1
         return reply
@@ -511,9 +521,11 @@ class Dispatcher:
             self.refused += 1
             return envelope.refusal(500, "Something went wrong inside; the log has it.", "failed")
 
-    def _write_inside(self, outer: RequestContext, envelope: Envelope) -> None:
+    def _write_inside(
+        self, outer: RequestContext, envelope: Envelope, state: ListenerState | None = None
+    ) -> None:
         """Writes down a record of a turn, and keeps it until the turn's reply is recorded."""
-        record = record_of(envelope, answers=False)
+        record = record_of(envelope, answers=False, state=state)
         outer.records.append(record)
         self._store.queue(record)
         self._announce(envelope)

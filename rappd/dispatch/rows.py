@@ -27,7 +27,7 @@ from envelopes.envelope import (
 from envelopes.errors import MalformedError
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import TooManyCallsError
-from rappd.store.records import Record, ThreadInfo
+from rappd.store.records import ListenerState, Record, ThreadInfo
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ def placed(envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
     return found, info
 
 
-def record_of(envelope: Envelope, *, answers: bool) -> Record:
+def record_of(envelope: Envelope, *, answers: bool, state: ListenerState | None = None) -> Record:
     """The row of an envelope that is on a thread. Raises ``MalformedError`` for data that is no JSON."""
     if envelope.verb == HELP and "conversation_history" in envelope.data:
         envelope = _without_history(envelope)
@@ -63,6 +63,7 @@ def record_of(envelope: Envelope, *, answers: bool) -> Record:
         time.time_ns() // 1000,
         answers,
         envelope.parent,
+        state,
     )
 
 
@@ -123,10 +124,10 @@ def on_thread(envelope: Envelope, thread: str) -> Envelope:
     return found
 
 
-def recordable(reply: Envelope) -> tuple[Envelope, Record]:
+def recordable(reply: Envelope, state: ListenerState | None) -> tuple[Envelope, Record]:
     """A reply and its record. What cannot be written down cannot be sent either: that is the answer, then."""
     try:
-        return reply, record_of(reply, answers=True)
+        return reply, record_of(reply, answers=True, state=state)
     except MalformedError as problem:
         log.error("an answer cannot be written down: %s", problem)
         refused = Envelope(

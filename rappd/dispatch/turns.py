@@ -20,7 +20,7 @@ from envelopes.events import Delta, Emit, Event, encode, replaces
 from envelopes.program_input import ProgramInput
 from rappd.dispatch.rights import Caller
 from rappd.errors import StoreError
-from rappd.store.records import Record, ThreadInfo
+from rappd.store.records import ListenerState, Record, ThreadInfo
 
 KEEP_SECONDS = 300.0
 KEEP_TURNS = 200
@@ -57,6 +57,16 @@ class RequestContext(msgspec.Struct):
     """Listeners that payloads of handlers called within the turn, all of its threads together."""
     program: ProgramInput | None = None
     model_call: Callable[[], Awaitable[None]] | None = None
+    once: bool = False
+    """Nobody comes back to its root thread."""
+    states: object = None
+    """States of listeners that a call around it has in hand (``rappd.tenants.listener_states``)."""
+    stateful: tuple[Any, ...] = ()
+    """Keys of the stateful calls that it is inside of, the outermost first."""
+    kept: list[Any] = []
+    """Keys of all states of the turn."""
+    state: ListenerState | None = None
+    """Written with its reply."""
 
     def used(self, completion: Completion) -> None:
         """Counts a model call that an agent made."""

@@ -8,6 +8,20 @@ from typing import NamedTuple
 import msgspec
 
 
+class ListenerState(NamedTuple):
+    """State that a listener keeps for one thread, as JSON: written with the record of the answer that it came with.
+
+    ``root`` is the thread at the root of ``thread``, on which the listener is called.
+    """
+
+    root: str
+    thread: str
+    workspace: str
+    listener: str
+    body: bytes
+    at: int
+
+
 class Record(msgspec.Struct, gc=False):
     """One envelope to append to a thread.
 
@@ -15,6 +29,7 @@ class Record(msgspec.Struct, gc=False):
     repeat its ``verb``, ``from``, ``to`` and ``id`` and exist to be searched (``verify`` compares
     them). ``answers`` marks a reply that ``answer_to`` shall find: set it only when the caller
     supplied the turn's id. ``parent`` is the id of the HELP on whose behalf this one was sent; the ``body`` has it, too.
+    ``state`` is written in the same transaction.
     """
 
     thread: str
@@ -26,6 +41,7 @@ class Record(msgspec.Struct, gc=False):
     at: int
     answers: bool = False
     parent: str | None = None
+    state: ListenerState | None = None
 
 
 class ThreadInfo(msgspec.Struct, gc=False):

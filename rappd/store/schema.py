@@ -258,6 +258,18 @@ _MIGRATIONS: tuple[tuple[str, ...], ...] = (
             PRIMARY KEY(protocol, key, name)
         ) STRICT""",
     ),
+    # What listeners keep for a thread, by its root, with which it ends.
+    (
+        """CREATE TABLE listener_states(
+            root TEXT NOT NULL,
+            thread TEXT NOT NULL,
+            workspace TEXT NOT NULL,
+            listener TEXT NOT NULL,
+            state BLOB NOT NULL,
+            at INTEGER NOT NULL,
+            PRIMARY KEY(root, thread, workspace, listener)
+        ) STRICT, WITHOUT ROWID""",
+    ),
 )
 
 VERSION = len(_MIGRATIONS)

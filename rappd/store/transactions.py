@@ -16,7 +16,7 @@ import msgspec
 from envelopes.codecs.hash_chain import GENESIS, link
 from rappd.store import connections
 from rappd.store.operations import InboxReply, Item, MultiRowStatement, Other, SqlStatement, execute
-from rappd.store.records import Event, Record, ThreadInfo
+from rappd.store.records import Event, ListenerState, Record, ThreadInfo
 
 Waiter = asyncio.Future[Any]
 Entry = tuple[Item | None, Waiter | None, bool]
@@ -43,6 +43,7 @@ _THREADS_A_PAGE = 20
 _IDS_A_PAGE = 60  # of the index of threads by their ids, which are random
 _ANSWERS_A_PAGE = 50
 _INSERT = MultiRowStatement("INSERT INTO events VALUES", 13)
+_KEEP_STATE = "INSERT OR REPLACE INTO listener_states VALUES(?,?,?,?,?,?)"
 
 
 class TransactionWriter:
@@ -75,6 +76,7 @@ class TransactionWriter:
         seq = self.seq
         size = answers = pages = 0
         rows: list[tuple[object, ...]] = []
+        states: list[ListenerState] = []
         followed: list[Event] = []
         touched: dict[int, ThreadHead] = {}
         done: Resolutions = []
@@ -99,6 +101,8 @@ class TransactionWriter:
                     (seq, head.number, head.count, at, item.verb, item.sender, item.recipient, item.id,
                      bytearray(body), int(item.answers), bytearray(before), bytearray(after), item.parent)
                 )  # fmt: skip
+                if item.state is not None:
+                    states.append(item.state)
                 if item.thread in self._followed:
                     names = (item.verb, item.sender, item.recipient, item.id)
                     followed.append(
@@ -114,7 +118,7 @@ class TransactionWriter:
         if touched or mixed:
             heads = list(touched.values())
             pages = self._pages(batch, heads, size, answers, mixed=mixed)
-            self._commit(rows, heads)
+            self._commit(rows, heads, states)
         self._seq = seq
         return CommitResult(done, to_sync, pages, followed)
 
@@ -168,13 +172,17 @@ class TransactionWriter:
                 (to_sync if waits_for_disk or strict else done).append((waiter, result))
         return entries
 
-    def _commit(self, rows: list[tuple[object, ...]], heads: list[ThreadHead]) -> None:
+    def _commit(
+        self, rows: list[tuple[object, ...]], heads: list[ThreadHead], states: list[ListenerState]
+    ) -> None:
         db = self.db
         if not db.in_transaction:
             db.execute("BEGIN IMMEDIATE")
         self._heads.save(heads)
         if rows:
             _INSERT.execute(db, rows)
+        if states:
+            db.executemany(_KEEP_STATE, states)
         db.execute("COMMIT")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from itertools import count
@@ -44,6 +45,7 @@ from rappd.errors import (
     UsageProblemError,
 )
 from rappd.tenants.emissions import Emissions
+from rappd.tenants.listener_states import StatefulCall
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.tenant_endpoints import LOOKS
 from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler
@@ -68,17 +70,22 @@ class TenantRequestHandler:
     async def perform(self, context: RequestContext) -> dict[str, Any]:
         """The DONE's data. Raises ``ReportableError``."""
         data = context.envelope.data
-        if "agent" in data and (context.caller.caps is not None or "program" in data):
-            return await self._one_agent(context)
-        return await self._turn(context)
+        try:
+            if "agent" in data and (context.caller.caps is not None or "program" in data):
+                return await self._one_agent(context)
+            return await self._turn(context)
+        finally:
+            self._tenant.states.turn_over(context)
 
     async def alone(self, agent: Agent, arguments: dict[str, Any], caller: Caller) -> tuple[AgentResult, str]:
         """One agent by itself, on a thread of its own, which is given back beside what came of it."""
         to = agent_id(agent.tool_name, self._tenant.node)
         request = Envelope(new_id(), DEFAULT_USER_GUID, to, HELP, {})
         begun = self._dispatcher.open_thread(request, self._tenant.name, title=agent.name)
-        ran = await self.call(agent, RequestContext(begun, caller, self._tenant.name), arguments, None)
+        context = RequestContext(begun, caller, self._tenant.name, once=True)
+        ran = await self.call(agent, context, arguments, None)
         await self._dispatcher.flush()
+        self._tenant.states.turn_over(context)
         return ran, begun.thread
 
     async def _turn(self, context: RequestContext) -> dict[str, Any]:
@@ -161,12 +168,19 @@ class TenantRequestHandler:
         emit, name = context.emit, agent.tool_name
         on_piece = (lambda text: emit(Piece(context.envelope.id, name, text))) if emit else None
         given = slush if isinstance(slush, dict) else None
-        ran = await self._run(context, context.envelope, agent, arguments, given, on_piece)
+        async with self._state(context, agent) as held:
+            ran = await self._run(context, context.envelope, agent, arguments, given, held, on_piece)
+            context.state = held.saved() if held is not None and ran.ok else None
+            return self._answer(context, agent, ran, is_typed=typed is not None)
+
+    def _answer(
+        self, context: RequestContext, agent: Agent, ran: AgentResult, *, is_typed: bool
+    ) -> dict[str, Any]:
         if ran.interrupted:
             raise AgentInterruptedError(ran.result, do="Ask again if it does no harm to do it twice.")
         if not ran.ok:
             raise AgentFailedError(ran.result)
-        if typed is not None and (answer := self._typed_answer(agent, ran)) is not None:
+        if is_typed and (answer := self._typed_answer(agent, ran)) is not None:
             return answer
         done: dict[str, Any] = {"result": ran.result}
         if context.usage is not None:
@@ -248,7 +262,9 @@ class TenantRequestHandler:
             data={"agent": agent.name, "args": arguments},
         )
         try:
-            ran = await self._run(context, request, agent, arguments, slush, on_piece)
+            async with self._state(context, agent) as held:
+                ran = await self._run(context, request, agent, arguments, slush, held, on_piece)
+                await self._record(context, request, agent, ran, held)
         except asyncio.CancelledError:
             self._dispatcher.record_cancelled(context, request)
             raise
@@ -258,15 +274,34 @@ class TenantRequestHandler:
             if nested and isinstance(problem, TooManyCallsError):
                 raise
             return AgentResult(False, problem.with_advice(), None, 0.0)
-        if ran.ok:
-            most = self._tenant.brainstem.modes.result_characters
-            told = {"agent": agent.name, "seconds": round(ran.seconds, 4), **await ran.recorded(most)}
-            self._dispatcher.record_result(context, request, DONE, told)
-        else:
+        return ran
+
+    async def _record(
+        self,
+        context: RequestContext,
+        request: Envelope,
+        agent: Agent,
+        ran: AgentResult,
+        held: StatefulCall | None,
+    ) -> None:
+        """Writes down how a call ended, in one transaction with the state that its listener has from then on."""
+        if not ran.ok:
             reason = "interrupted" if ran.interrupted else "agent"
             told = {"code": 500, "msg": ran.result, "reason": reason, "agent": agent.name}
             self._dispatcher.record_result(context, request, ERROR, told)
-        return ran
+            return
+        most = self._tenant.brainstem.modes.result_characters
+        told = {"agent": agent.name, "seconds": round(ran.seconds, 4), **await ran.recorded(most)}
+        state = held.saved() if held is not None else None
+        self._dispatcher.record_result(context, request, DONE, told, state)
+
+    def _state(
+        self, context: RequestContext, agent: Agent
+    ) -> AbstractAsyncContextManager[StatefulCall | None]:
+        """The state that a listener has on this thread; None for what has none."""
+        if agent.listener is None or not agent.listener.stateful:
+            return nullcontext()
+        return self._tenant.states.call(context, agent)
 
     async def _run(
         self,
@@ -275,6 +310,7 @@ class TenantRequestHandler:
         agent: Agent,
         arguments: dict[str, Any],
         slush: dict[str, Any] | None,
+        held: StatefulCall | None,
         on_piece: OnPiece | None = None,
     ) -> AgentResult:
         caller = context.caller
@@ -290,7 +326,8 @@ class TenantRequestHandler:
         rights = CallbackRights(
             agent, caller.operator, LOOKS.admits(caller), used, self._reach(context), context.model_call
         )
-        ran = await self._tenant.runner.run(
+        run = partial(
+            self._tenant.runner.run,
             agent,
             arguments,
             user_guid=context.envelope.sender,
@@ -299,10 +336,17 @@ class TenantRequestHandler:
             on_piece=on_piece,
             on_callback=partial(self._callbacks.answer, rights),
         )
+        ran = await (run() if held is None else held.run(run))
         if not ran.payloads or agent.listener is None:
             return ran
-        here = context if request is context.envelope else replace_struct(context, envelope=request)
-        return await self._emissions.follow(here, agent, ran)
+        inner = context if held is None else held.context
+        here = inner if request is context.envelope else replace_struct(inner, envelope=request)
+        try:
+            return await self._emissions.follow(here, agent, ran)
+        except ReportableError:
+            if held is not None:
+                held.undo()
+            raise
 
     def _on_round(self, context: RequestContext, request: Envelope, told: Round) -> None:
         """Records a round of a model on behalf of ``request``, and tells this machine's own who follows the turn."""

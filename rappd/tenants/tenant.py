@@ -37,6 +37,7 @@ from rappd.organism.in_force import OrganismInForce
 from rappd.organism.schemas import ListenerSchemas
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
+from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.request_handler import TenantRequestHandler
 from rappd.tenants.tenant_config import (
@@ -78,6 +79,7 @@ class TenantServices:
     trust: Trust
     models: ModelChoices
     organism: OrganismInForce
+    states: ListenerStates
     notices: Notices = field(default_factory=Notices)
     perform: Callable[[Tenant, str, dict[str, Any]], Awaitable[Any]]
     """Structural operations, of an agent of that tenant."""
@@ -191,6 +193,7 @@ class Tenant:
             perform=self.perform,
             models=services.models,
             schemas=self.schemas,
+            states=services.states,
             is_of_buddies=self.is_of_buddies,
             heard=heard,
         )

@@ -13,6 +13,7 @@ from agents.runtime.runner import AgentRunner
 from rappd.dispatch.turns import RequestContext
 from rappd.notices.notices import Notices
 from rappd.organism.schemas import ListenerSchemas
+from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
 from twins.trust.trust import Trust
 from twins.workspace.agent_files import AgentFiles
@@ -68,4 +69,5 @@ class TenantContext:
     perform: Perform
     models: ModelChoices
     schemas: ListenerSchemas
+    states: ListenerStates
     is_of_buddies: Callable[[Agent], bool]

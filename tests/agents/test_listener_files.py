@@ -196,8 +196,8 @@ WRONG = {
         "class P",
     ),
     "itself": (P + '    a: "list[P]"\n\ndef handle(p: P): ...\n', "more than 8 levels", ""),
-    "two arguments": (
-        P + "    a: int\n\ndef handle(p: P, caller: str): ...\n", "wants more than the payload", "def handle",
+    "three arguments": (
+        P + "    a: int\n\ndef handle(p: P, state: dict, caller: str): ...\n", "wants more than the payload", "def handle",
     ),
 }  # fmt: skip
 

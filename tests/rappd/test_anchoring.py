@@ -175,7 +175,15 @@ def test_home_without_anchors_gets_its_first_at_start(make_daemon: Make) -> None
     with closing(
         sqlite3.connect(copied.home / "rappd.db", isolation_level=None)
     ) as db:  # as versions without anchors left it
-        for table in ("database_id", "timers", "notices", "conversations", "twin_models", "programs"):
+        for table in (
+            "database_id",
+            "timers",
+            "notices",
+            "conversations",
+            "twin_models",
+            "programs",
+            "listener_states",
+        ):
             db.execute(f"DROP TABLE {table}")
         db.execute("DROP INDEX threads_of_parents")
         added = ("events DROP COLUMN parent", "threads DROP COLUMN parent", "threads DROP COLUMN path")

@@ -28,6 +28,7 @@ const GROUPS = {
   estate: "Estate",
   notify: "Notices",
   timers: "Timers",
+  organism: "Listeners",
 };
 
 /** The settings in folded groups by the first part of their names; `reveal(name)` opens and focuses one. */
