@@ -131,6 +131,18 @@ class FederationComponents:
     pairings: PairingService
 
 
+class GreetingEvents(Protocol):
+    """HELLO of peers, and to them."""
+
+    def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:
+        """A peer said HELLO; what the reply has to bring."""
+        ...
+
+    async def probe(self, fingerprint: str) -> float:
+        """Says HELLO to a peer; milliseconds."""
+        ...
+
+
 class FederationEvents(Protocol):
     """Events of other machines that the parts report. ``FederationService`` handles them."""
 
@@ -143,12 +155,9 @@ class FederationEvents(Protocol):
         """Works on what a peer asks over a line."""
         ...
 
-    def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:
-        """A peer said HELLO; what the reply has to bring."""
-        ...
-
-    async def probe(self, fingerprint: str) -> float:
-        """Says HELLO to a peer; milliseconds."""
+    @property
+    def greetings(self) -> GreetingEvents:
+        """Handles HELLO."""
         ...
 
     async def push(self, fingerprint: str, reply: Envelope) -> None:
@@ -212,7 +221,7 @@ async def build_components(
         node.identity.fingerprint,
         answered=events.answered,
         push=events.push,
-        greeted=events.greeted,
+        greeted=events.greetings.greeted,
     )
     sightings = DiscoveredNodes()
     written = written_addresses(node, loopback_port)
@@ -226,7 +235,7 @@ async def build_components(
         a2a=node.speaks_a2a,
     )
     resolver = AddressResolver(sightings, written, nearby)
-    presence = Presence(events.probe)
+    presence = Presence(events.greetings.probe)
     carrier = PeerClient(
         Connector(lambda peer: resolver.candidates(peer.fingerprint, peer.address), own.tls),
         own.tls,
@@ -302,7 +311,7 @@ class PeerEventHandler:
         presence: Callable[[], Presence],
         troubles: dict[str, str],
     ) -> None:
-        self.on_sign_of_life, self._presence, self._troubles = on_sign_of_life, presence, troubles
+        self.on_sign_of_life, self._presence, self.troubles = on_sign_of_life, presence, troubles
 
     def on_doubt(self, fingerprint: str) -> None:
         """Has the peer asked, which may take as long as any. What comes by another line is no answer."""
@@ -323,5 +332,5 @@ class PeerEventHandler:
                 self._presence().suspect(fingerprint)
                 return
         else:
-            self._troubles[fingerprint] = str(problem)
+            self.troubles[fingerprint] = str(problem)
         self._presence().left(fingerprint)

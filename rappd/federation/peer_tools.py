@@ -60,7 +60,7 @@ class PeerToolGateway:
             text.get("text", ""),
             text.get("agent", ""),
             given if isinstance(given, dict) else {},
-            () if text.get("twin") else self._machines.greeting(peer.fingerprint).agents,
+            () if text.get("twin") else self._machines.greetings.of(peer.fingerprint).agents,
         )
         reply = await self.ask_recorded(context, peer, with_twin(data, text.get("twin", "")))
         if reply.verb == ACK:
@@ -170,7 +170,7 @@ class PeerToolGateway:
 
     def _agents_of(self, peer: Peer) -> list[Endpoint[Call]]:
         """The agents that a peer advertised last, as ``Clock_on_pi``; checked once for each HELLO."""
-        said = self._machines.greeting(peer.fingerprint)
+        said = self._machines.greetings.of(peer.fingerprint)
         known = self._known.get(peer.fingerprint)
         if known is None or known[0] is not said or known[1] is not peer:
             agents = [self._endpoint(peer, agent) for agent in offered_agents(said.agents)]
@@ -195,7 +195,7 @@ class PeerToolGateway:
         return {
             "name": peer.name,
             "presence": m.parts.presence.presence(peer.fingerprint).state,
-            "agents": names_told(m.greeting(peer.fingerprint).capabilities),
+            "agents": names_told(m.greetings.of(peer.fingerprint).capabilities),
         }
 
 

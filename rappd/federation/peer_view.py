@@ -28,7 +28,7 @@ def peer_row(m: FederationService, peer: Peer, waiting: int) -> dict[str, Any]:
         "since": _seconds(reading.since),
         "reached": m.parts.resolver.reached_by(peer.fingerprint, address) or "",
         "address": address,
-        "agents": len(m.greeting(peer.fingerprint).capabilities),
+        "agents": len(m.greetings.of(peer.fingerprint).capabilities),
         "trouble": m.troubles.get(peer.fingerprint) or m.parts.outbox.trouble(peer.fingerprint),
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
 from collections.abc import Callable
@@ -14,8 +13,7 @@ from envelopes.codecs.emergence import encode
 from envelopes.envelope import ERROR, HELLO, HELP, Envelope, brainstem_id, new_id
 from envelopes.errors import ReportableError
 from neighborhoods.delivery.pending_replies import PendingReplies
-from neighborhoods.discovery.announcement import tame
-from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineError, PeerRefusedError
+from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.places.memberships import Memberships
@@ -36,9 +34,9 @@ from rappd.federation.components import (
     written_addresses,
 )
 from rappd.federation.crash_recovery import requeue_interrupted_calls
+from rappd.federation.greetings import Greetings
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.owner_notices import OwnerNotices
-from rappd.federation.peer_greeting import PeerGreeting, read_greeting
 from rappd.federation.revocations import Revocations
 from rappd.federation.roster_changes import RosterChanges
 from rappd.federation.witness import AnchorWitness
@@ -59,12 +57,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-PROBE_SECONDS = 4.0
-"""Less than ``Presence`` has patience: what does not answer is then given up, not only stopped asking."""
-PARTING_SECONDS = 1.0
 READY_SECONDS = 30.0
 RETRY_SECONDS = 5.0
-_NOTHING_SAID = PeerGreeting()
 TIDY_SECONDS = 6 * 3600.0
 
 
@@ -122,6 +116,15 @@ class FederationService:
         self.failure: ReportableError | None = None
         """The reason why it could not start yet; it tries again."""
         self.peer_events = PeerEventHandler(self.on_sign_of_life, lambda: self.parts.presence, self.troubles)
+        self.greetings = Greetings(
+            self._base,
+            lambda: self.parts,
+            self.caller,
+            self.witness,
+            self._roster_changes,
+            self.peer_events,
+            self.spawn,
+        )
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
@@ -231,7 +234,7 @@ class FederationService:
     async def take_leave(self) -> None:
         """At a clean stop, before the goodbye: hands out the newest anchors and asks nobody any more."""
         if self._parts is not None:
-            await self._hand_anchors()
+            await self.greetings.hand_anchors()
             await self._parts.presence.close()
 
     async def close(self) -> None:
@@ -241,7 +244,7 @@ class FederationService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._parts is None:
             return
-        await self._hand_anchors()  # of turns that ended since the goodbye
+        await self.greetings.hand_anchors()  # of turns that ended since the goodbye
         await self.parts.receiver.close()
         await self.parts.presence.close()
         await self.parts.nearby.close()
@@ -292,65 +295,6 @@ class FederationService:
         self.parts.outbox.heard_from(fingerprint)
         if address and not self.peer_store.was_seen(fingerprint, address):
             self.spawn(self.peer_store.seen(fingerprint, address))
-
-    async def probe(self, fingerprint: str) -> float:
-        """Says HELLO to a peer; milliseconds. Raises ``ReportableError`` when it is away, or refuses."""
-        peer = self.peer_store.get(fingerprint)
-        if peer is None:
-            raise PeerOfflineError("It is no peer any more.")
-        offer, left = self.witness.offer(peer), self._roster_changes.offer(peer)
-        try:
-            reply = await self._say_hello(peer, {**offer, **left}, PROBE_SECONDS)
-        except (KeyChangedError, NotPairedError, PeerRefusedError) as problem:
-            self.peer_events.on_failed_call(fingerprint, problem)
-            raise
-        self.troubles.pop(fingerprint, None)
-        if reply.verb != HELLO:
-            raise PeerOfflineError(f"{peer.name} answered {reply.verb}.")
-        self.witness.offered(peer, offer)
-        await self._roster_changes.offered(peer, left)
-        self.told(fingerprint, reply.data)
-        return self.parts.carrier.round_trip(fingerprint) * 1000
-
-    async def ask_witnesses(self) -> list[dict[str, Any]]:
-        """The anchors of this machine that each machine of the same owner keeps."""
-
-        async def say(peer: Peer, more: dict[str, Any]) -> dict[str, Any]:
-            reply = await self._say_hello(peer, more, PROBE_SECONDS)
-            if reply.verb != HELLO:
-                raise PeerOfflineError(f"{peer.name} answered {reply.verb}.")
-            self.witness.offered(peer, more)
-            return reply.data
-
-        return await self.witness.ask(say)
-
-    def greeted(self, fingerprint: str, data: dict[str, Any]) -> dict[str, Any]:
-        """A peer said HELLO: what it can do is known anew."""
-        if "agents" in data:
-            self.told(fingerprint, {key: value for key, value in data.items() if key != "anchor"})
-        return self.witness.greeted(fingerprint, data)
-
-    def told(self, fingerprint: str, data: dict[str, Any]) -> None:
-        """Keeps what a peer says of itself. What it is called here stays as its owner chose."""
-        peer, greeting = self.peer_store.get(fingerprint), read_greeting(data)
-        if peer is None:
-            return
-        if greeting.unread and greeting.unread != self.greeting(fingerprint).unread:
-            log.warning(
-                "the HELLO of %s has no documented shape in: %s (docs/wire.md, Verbs)",
-                peer.name,
-                ", ".join(greeting.unread),
-            )
-        self.announced[fingerprint] = greeting
-        if changes := self._roster_changes.heard(peer, data):
-            self.spawn(changes)
-        called = tame(greeting.name)
-        if called not in ("", tame(peer.called)):
-            self.spawn(self.peer_store.calls_itself(fingerprint, called))
-
-    def greeting(self, fingerprint: str) -> PeerGreeting:
-        """The last HELLO of that peer; an empty one before it said any."""
-        return self.announced.get(fingerprint) or _NOTHING_SAID
 
     def agents_changed(self) -> None:
         """Announces what changed: at once to connected peers and to members that were left, to others when they ask."""
@@ -427,28 +371,6 @@ class FederationService:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._ended)
-
-    async def _say_hello(self, peer: Peer, more: dict[str, Any], wait: float) -> Envelope:
-        said = {**self.parts.catalogue.hello(self.caller(peer)), **more}
-        hello = Envelope(new_id(), self.node.id, brainstem_id(peer.fingerprint), HELLO, said)
-        return await self.parts.carrier.probe(peer, encode(hello), wait=wait)
-
-    async def _hand_anchors(self) -> None:
-        """At a clean stop: those that are here get the newest anchor, if that takes no time."""
-
-        async def hand(peer: Peer, offer: dict[str, Any]) -> None:
-            with contextlib.suppress(ReportableError):
-                await self._say_hello(peer, offer, PARTING_SECONDS)
-
-        offers = [
-            (peer, offer)
-            for peer in self.peer_store.all()
-            if self.parts.presence.presence(peer.fingerprint).state == "here"
-            and (offer := self.witness.offer(peer, now=True))
-        ]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(PARTING_SECONDS):
-                await asyncio.gather(*(hand(*one) for one in offers))
 
     def _peer_changed(self, what: str, peer: Peer) -> None:
         self._know_peers()

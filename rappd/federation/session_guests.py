@@ -53,13 +53,13 @@ class SessionGuests:
             )
         if not agent:
             return Guest(peer=fingerprint)
-        offered = (*self._agents(fingerprint), *m.greeting(fingerprint).twins)
-        if fingerprint not in m.announced or not _named(
+        offered = (*self._agents(fingerprint), *m.greetings.of(fingerprint).twins)
+        if not m.greetings.is_known(fingerprint) or not _named(
             offered, agent
         ):  # a twin is offered while it is awake there
             with contextlib.suppress(ReportableError, OSError, TimeoutError):  # away: the next line says so
-                await m.probe(fingerprint)
-        told, twins = self._agents(fingerprint), m.greeting(fingerprint).twins
+                await m.greetings.probe(fingerprint)
+        told, twins = self._agents(fingerprint), m.greetings.of(fingerprint).twins
         if (twin := _named(twins, agent)) and not _named(told, agent):
             return Guest(peer=fingerprint, twin=twin)
         found = _named(told, agent)
@@ -79,7 +79,7 @@ class SessionGuests:
             return []
         rows: list[dict[str, Any]] = []
         for peer in m.peer_store.all():
-            own = [*self._agents(peer.fingerprint), *m.greeting(peer.fingerprint).twins]
+            own = [*self._agents(peer.fingerprint), *m.greetings.of(peer.fingerprint).twins]
             names = [peer.name, *(f"{one}@{peer.name}" for one in dict.fromkeys(own))]
             rows += [{"name": name, "plain": False} for name in names]
         written = [_name(one) for one in await m.parts.resolver.legacy()]
@@ -126,7 +126,9 @@ class SessionGuests:
             raise NotPairedError("That machine is not paired any more.", do="rappd peers list")
         if self._presence(peer) == "away":
             await self._wake(peer)
-        data = with_twin(call_data(text, guest.agent, None, m.greeting(peer.fingerprint).agents), guest.twin)
+        data = with_twin(
+            call_data(text, guest.agent, None, m.greetings.of(peer.fingerprint).agents), guest.twin
+        )
         try:
             reply = await self._peers.ask_recorded(context, peer, data, keep=False, wait=_WAIT)
         except PeerOfflineError:
@@ -143,7 +145,7 @@ class SessionGuests:
         """Asks once if it is there after all. Raises ``PeerOfflineError``."""
         try:
             async with asyncio.timeout(_PROBED):
-                await self._machines.probe(peer.fingerprint)
+                await self._machines.greetings.probe(peer.fingerprint)
         except (PeerOfflineError, TimeoutError, OSError):
             raise self._away(peer) from None
 
@@ -177,7 +179,7 @@ class SessionGuests:
         return said
 
     def _agents(self, fingerprint: str) -> list[str]:
-        return names_told(self._machines.greeting(fingerprint).capabilities)
+        return names_told(self._machines.greetings.of(fingerprint).capabilities)
 
     def _presence(self, peer: Peer) -> str:
         if not self._machines.ready.is_set():

@@ -18,8 +18,9 @@ from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.arguments import UnfitArgumentError
 from rappd.features.calls.operations import LONGEST_WAIT, CallOperations, call_data, call_row, failed
 from rappd.features.operation import OWNER, operation
+from rappd.federation.greetings import PROBE_SECONDS
 from rappd.federation.peer_greeting import read_greeting
-from rappd.federation.service import PROBE_SECONDS, FederationService
+from rappd.federation.service import FederationService
 
 MOST_AT_ONCE = 100
 EVERYBODY = "all"
@@ -108,7 +109,7 @@ class BroadcastOperations:
             hello = Envelope(new_id(), m.node.id, brainstem_id(peer.fingerprint), HELLO, said)
             reply = await parts.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
             if reply.verb == HELLO:
-                m.told(peer.fingerprint, reply.data)
+                m.greetings.heard(peer.fingerprint, reply.data)
             return reply
 
         heard = await hello_all(m.peer_store.all(), say, within=PROBE_SECONDS + 1)
@@ -149,7 +150,7 @@ class BroadcastOperations:
         return found
 
     def _announced(self, peer: Peer) -> list[Any]:
-        return list(self._machines.greeting(peer.fingerprint).agents)
+        return list(self._machines.greetings.of(peer.fingerprint).agents)
 
     def _settled(self, heard: PeerResult, asked: Envelope, started: float) -> tuple[dict[str, Any], Envelope]:
         """Returns the row of one peer's result and the envelope to record on its thread."""

@@ -172,7 +172,7 @@ class CallOperations:
         m = self._machines
         wait = min(max(0.1, wait), LONGEST_WAIT)
         outward = self._outward(asked, wait, path, trace)
-        if on_stream is not None and STREAM in m.greeting(peer.fingerprint).verbs:
+        if on_stream is not None and STREAM in m.greetings.of(peer.fingerprint).verbs:
             outward = replace(outward, data={**outward.data, "stream": True})
         sent = encode(outward)
         until = time.monotonic() + wait
@@ -307,12 +307,12 @@ class CallOperations:
     async def _agents_of(self, peer: Peer, *, asked: bool) -> list[Any]:
         """Returns the agents of a peer that this machine may use; asks the peer if ``asked`` and not known."""
         m = self._machines
-        if asked and peer.fingerprint not in m.announced:
+        if asked and not m.greetings.is_known(peer.fingerprint):
             with contextlib.suppress(
                 ReportableError, OSError, TimeoutError
             ):  # away: names are taken as typed
-                await m.probe(peer.fingerprint)
-        return list(m.greeting(peer.fingerprint).agents)
+                await m.greetings.probe(peer.fingerprint)
+        return list(m.greetings.of(peer.fingerprint).agents)
 
     def _outward(self, asked: Envelope, wait: float, path: tuple[str, ...], trace: str = "") -> Envelope:
         own = self._machines.node.identity.fingerprint[:16]

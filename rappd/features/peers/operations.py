@@ -188,7 +188,7 @@ class PeerOperations:
         found = m.peer_store.find(peer)
         await parts.written.entries()  # how it is reached may stand there
         waiting = (await m.tables.outbox.peers_waiting()).get(found.fingerprint, 0)
-        said = m.greeting(found.fingerprint)
+        said = m.greetings.of(found.fingerprint)
         told = {"agents_here": list(said.agents), "twins_here": list(said.twins)}
         return {"peer": {**peer_row(m, found, waiting), **told}}
 

@@ -39,7 +39,7 @@ class AnchorOperations:
     async def ask(self) -> dict[str, Any]:
         """Asks each machine of the same owner which anchors of this one it keeps."""
         await self._machines.available()
-        return {"witnesses": await self._machines.ask_witnesses()}
+        return {"witnesses": await self._machines.greetings.ask_witnesses()}
 
     @operation("anchors.forget", "POST", "/anchors/forget", right=OWNER)
     async def forget(self, peer: Text) -> dict[str, Any]:

@@ -9,23 +9,30 @@ from typing import Any
 import pytest
 
 from envelopes.envelope import HELLO
-from rappd.federation.service import FederationService
+from rappd.federation.greetings import Greetings
 
 
-async def test_probe_tells_the_round_trip_of_an_open_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def hello(*_: Any) -> Any:
+async def test_probe_tells_the_round_trip_of_an_open_connection() -> None:
+    async def hello(*_: Any, **__: Any) -> Any:
         await asyncio.sleep(0.1)  # with the handshake of a new connection
         return SimpleNamespace(verb=HELLO, data={})
 
     async def recorded(*_: Any) -> None:
         return None
 
-    service: Any = object.__new__(FederationService)
-    service.peer_store = SimpleNamespace(get=lambda _: SimpleNamespace(name="pi"))
-    service.witness = SimpleNamespace(offer=lambda _: {}, offered=lambda *_: None)
-    service._roster_changes = SimpleNamespace(offer=lambda _: {}, offered=recorded)
-    service.troubles = {}
-    service._parts = SimpleNamespace(carrier=SimpleNamespace(round_trip={"4f2a": 0.0042}.get))
-    monkeypatch.setattr(service, "_say_hello", hello)
-    monkeypatch.setattr(service, "told", lambda *_: None)
-    assert await service.probe("4f2a") == pytest.approx(4.2)
+    pi = SimpleNamespace(name="pi", called="pi", fingerprint="4f2a" * 16)
+    parts = SimpleNamespace(
+        catalogue=SimpleNamespace(hello=lambda _: {}),
+        carrier=SimpleNamespace(probe=hello, round_trip=lambda _: 0.0042),
+    )
+    quiet: Any = SimpleNamespace(
+        offer=lambda _: {}, offered=lambda *_: None, heard=lambda *_: None, troubles={}
+    )
+    rosters: Any = SimpleNamespace(offer=lambda _: {}, offered=recorded, heard=lambda *_: None)
+    base: Any = SimpleNamespace(
+        peer_store=SimpleNamespace(get=lambda _: pi), announced={}, node=SimpleNamespace(id="desk")
+    )
+    caller: Any = lambda _: None  # noqa: E731
+    greetings = Greetings(base, lambda: parts, caller, quiet, rosters, quiet, caller)  # type: ignore[arg-type,return-value]
+    assert await greetings.probe(pi.fingerprint) == pytest.approx(4.2)
+    assert greetings.is_known(pi.fingerprint)
