@@ -37,6 +37,7 @@ class McpBridge:
     ) -> None:
         self._http, self._write, self._away_seconds = session, write, away_seconds
         self._session = ""
+        self._greeting: asyncio.Task[None] | None = None
         self._running: dict[Id, tuple[asyncio.Task[None], bool]] = {}
         self._background: set[asyncio.Task[None]] = set()
 
@@ -51,11 +52,15 @@ class McpBridge:
             return
         if not isinstance(found, RpcCall):
             return  # nobody asked the program anything
+        if self._greeting is not None:  # what a program says before it is greeted is of the same session
+            await asyncio.wait({self._greeting})
         if found.id is None:
             await self._notified(found, line)
             return
         task = asyncio.create_task(self._ask(found, found.id, line))
         self._running[found.id] = task, mcp.headers_of(found) != {}
+        if found.method == "initialize":
+            self._greeting = task
         task.add_done_callback(lambda _: self._ended(found.id, task))
 
     async def close(self) -> None:

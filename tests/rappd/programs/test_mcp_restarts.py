@@ -154,6 +154,20 @@ def test_lines_on_stdio_are_answered_in_both_eras(make_daemon: Callable[..., Run
     assert found[None]["error"]["code"] in (-32600, -32700)
 
 
+def test_a_program_that_says_all_at_once_is_listed_once(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "desk"}}
+    lines = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+    ]
+    ran = daemon.cli("mcp", stdin="".join(f"{json.dumps(one)}\n" for one in lines))
+    assert [json.loads(one)["id"] for one in ran.stdout.splitlines()] == [1, 2]
+    known = daemon.get("/programs", control=True).json()["programs"]
+    assert [one["name"] for one in known] == ["desk"]
+
+
 @pytest.mark.parametrize("client", ["claude-desktop", "claude-code", "cursor", "vscode", "zed", "opencode"])
 def test_lines_to_paste_name_a_command_that_serves(
     make_daemon: Callable[..., RunningDaemon], client: str
