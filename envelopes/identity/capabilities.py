@@ -1,7 +1,7 @@
 """Capabilities of callers: dotted texts ``VERB[.tenant[.agent]]``, and their inclusion.
 
 The last segment may be ``*``, which stands for zero or more segments: ``HELP.brainstem.*`` is a turn of the
-brainstem and each of its agents. ``*`` alone is everything. ``HELP`` brings ``HELLO``, ``STREAM`` and
+brainstem and each of its agents. ``*`` alone is everything but ``READ``, which is given by name. ``HELP`` brings ``HELLO``, ``STREAM`` and
 ``CANCEL`` of the same thing along.
 """
 
@@ -16,6 +16,8 @@ from envelopes.errors import BadCapabilityError
 EVERYTHING = "*"
 BROUGHT_ALONG = frozenset({HELLO, STREAM, CANCEL})
 """Verbs that come with ``HELP`` of the same thing."""
+NAMED_ALONE = frozenset({"READ"})
+"""Verbs that ``*`` does not bring: an own machine has ``*`` without asking, and what its owner said is not for all of them."""
 
 _LONGEST = 200
 _VERBS = frozenset({HELP, *BROUGHT_ALONG, "EGG", "SNAPSHOT", "READ"})
@@ -53,7 +55,7 @@ def covers(held: Iterable[str], wanted: str) -> bool:
     verb, dot, path = wanted.partition(".")
     path = dot + path
     for one in held:
-        if one in (wanted, EVERYTHING):
+        if one == wanted or (one == EVERYTHING and verb not in NAMED_ALONE):
             return True
         held_verb, dot, held_path = one.partition(".")
         of_verb = held_verb == verb or (held_verb == HELP and verb in BROUGHT_ALONG)
@@ -64,10 +66,11 @@ def covers(held: Iterable[str], wanted: str) -> bool:
 
 def meet(one: str, other: str) -> str | None:
     """Returns what both allow: always a single capability, or None for nothing."""
-    if one in (EVERYTHING, other):
-        return other
-    if other == EVERYTHING:
+    if one == other:
         return one
+    if EVERYTHING in (one, other):
+        both = other if one == EVERYTHING else one
+        return None if both.partition(".")[0] in NAMED_ALONE else both
     verb, dot, path = one.partition(".")
     other_verb, other_dot, other_path = other.partition(".")
     if verb != other_verb:

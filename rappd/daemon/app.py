@@ -71,6 +71,7 @@ from rappd.sessions.schedule.timers import Timers
 from rappd.sessions.sessions import Sessions
 from rappd.sessions.workflows.coordinator import Coordinator
 from rappd.sessions.workflows.library import WorkflowLibrary
+from rappd.sessions.workflows.workflow_endpoints import WorkflowEndpoints
 from rappd.settings.load import Settings, host_workspace
 from rappd.settings.write import write as write_setting
 from rappd.store.notice_table import NoticeTable
@@ -313,6 +314,7 @@ class Daemon:
         self.coordinator = Coordinator(
             self.dispatcher, sessions, library, lambda id: self.tether.devices.get(id)
         )
+        WorkflowEndpoints(self.dispatcher, sessions, self.coordinator)
         self.tether = TetherService(
             home,
             lambda: self.settings,

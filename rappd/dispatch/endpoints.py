@@ -1,8 +1,9 @@
-"""The registry of all that can be called here: brainstems, twins, their agents, and agents of other machines.
+"""The registry of all that can be called here: brainstems, twins, their agents, workflows, and agents of other machines.
 
 A tenant publishes what it has whenever its agents change, and withdraws it when it is closed; other machines' agents
-are asked for, since they come and go with their machines. Tools of a turn, capabilities and cards for peers, and
-agents that may be published are lists from here, cut to what a caller is admitted to.
+are asked for, since they come and go with their machines, and so are workflows, which are files. Tools of a turn,
+capabilities and cards for peers, tools of MCP, and agents that may be published are lists from here, cut to what a
+caller is admitted to.
 """
 
 from __future__ import annotations
@@ -25,10 +26,13 @@ Call = Callable[
 ]
 """(turn, arguments, upstream slush, on_piece) -> the result; what goes wrong is the result, too."""
 
+WORKFLOW = "workflow."
+"""Begins the names of workflows: no agent's name has a dot in it."""
+Look = Callable[[], Awaitable[None]]
 H = TypeVar("H")
-Kind = Literal["tenant", "agent", "look", "spare", "elsewhere"]
+Kind = Literal["tenant", "agent", "look", "spare", "elsewhere", "workflow"]
 """``tenant``: a brainstem or a twin as a whole. ``look``: a structural agent, as far as it only looks. ``spare``: an
-agent that is not offered to a turn. ``elsewhere``: an agent of another machine."""
+agent that is not offered to a turn. ``elsewhere``: an agent of another machine. ``workflow``: one that a program runs as a whole."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ class Endpoints:
         self._tenants: dict[str, Endpoint[Handler]] = {}
         self._agents: dict[str, tuple[Endpoint[Call], ...]] = {}
         self._by_name: dict[str, _Names] = {}
-        self._sources: list[tuple[Right, Callable[[], Sequence[Endpoint[Call]]]]] = []
+        self._sources: list[tuple[Right, Callable[[], Sequence[Endpoint[Call]]], Look | None]] = []
 
     def publish(self, tenant: Endpoint[Handler], agents: Sequence[Endpoint[Call]]) -> None:
         """All that can be called of one tenant, in place of what was before."""
@@ -101,9 +105,17 @@ class Endpoints:
         self._agents.pop(workspace, None)
         self._by_name.pop(workspace, None)
 
-    def add_source(self, exposure: Right, source: Callable[[], Sequence[Endpoint[Call]]]) -> None:
-        """``source`` gives agents of other machines that are here now, for those whom ``exposure`` admits."""
-        self._sources.append((exposure, source))
+    def add_source(
+        self, exposure: Right, source: Callable[[], Sequence[Endpoint[Call]]], *, look: Look | None = None
+    ) -> None:
+        """``source`` gives what is here now and of no tenant, for those whom ``exposure`` admits; ``look`` reads it anew."""
+        self._sources.append((exposure, source, look))
+
+    async def look(self) -> None:
+        """Reads anew what of it is on the disk alone."""
+        for _, _, look in self._sources:
+            if look is not None:
+                await look()
 
     def tenants(self) -> list[Endpoint[Handler]]:
         """The brainstem and every open twin."""
@@ -140,6 +152,20 @@ class Endpoints:
 
     def elsewhere(self, caller: Caller) -> Iterator[Endpoint[Call]]:
         """Agents of other machines that a caller may have called from here."""
-        for exposure, source in self._sources:
+        return (one for one in self.of_sources(caller) if one.kind == "elsewhere")
+
+    def of_sources(self, caller: Caller) -> Iterator[Endpoint[Call]]:
+        """All that is of no tenant and that a caller may call: agents of other machines, workflows."""
+        for exposure, source, _ in self._sources:
             if exposure.admits(caller):
                 yield from source()
+
+    async def found_in_sources(self, name: str, caller: Caller) -> Endpoint[Call] | None:
+        """The endpoint of a source that is called ``name``; the sources are read anew where it is not known."""
+        for known in (True, False):
+            if not known:
+                await self.look()
+            for one in self.of_sources(caller):
+                if one.name == name:
+                    return one
+        return None

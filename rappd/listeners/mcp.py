@@ -54,6 +54,8 @@ TASK_SECONDS = 0.3
 """A call that is not over by then is a task, for programs that take tasks."""
 _BEAT_SECONDS = 15.0
 _LOOK_SECONDS = 0.5
+_READ_SECONDS = 5.0
+"""Between two looks at files that nobody watches: workflows."""
 _LARGE = 1 << 18
 _LONGEST_KEY = 200
 _SERVER = {"name": "rappd", "title": "rappd", "version": __version__}
@@ -316,12 +318,14 @@ async def _tell_changes(
     tells: bool = True,
 ) -> None:
     """Says each time that the list of tools is another one, until the program goes or the daemon stops."""
-    dispatcher, silent = program.daemon.dispatcher, 0.0
+    dispatcher, silent, unread = program.daemon.dispatcher, 0.0, 0.0
     published: list[object] = []
     listed: object = None
     while not dispatcher.closing:
         endpoints = dispatcher.endpoints
         now: list[object] = [endpoints.published(one.workspace) for one in endpoints.tenants()]
+        if program.direct:
+            now += endpoints.of_sources(program.caller)
         if tells and now != published:
             _program(request)  # its trust may have ended meanwhile
             found = [tool.row for tool in (await tools_of(program)).values()]
@@ -331,7 +335,10 @@ async def _tell_changes(
             listed = found
         published = now
         await asyncio.sleep(_LOOK_SECONDS)
-        silent += _LOOK_SECONDS
+        silent, unread = silent + _LOOK_SECONDS, unread + _LOOK_SECONDS
+        if program.direct and unread >= _READ_SECONDS:
+            await endpoints.look()
+            unread = 0.0
         if silent >= _BEAT_SECONDS or request.transport is None or request.transport.is_closing():
             await events.comment()
             silent = 0.0

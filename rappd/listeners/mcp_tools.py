@@ -49,7 +49,7 @@ class Tool(NamedTuple):
 
 
 async def tools_of(program: Program) -> dict[str, Tool]:
-    """Tools of a program by name: ``ask`` first, then agents of the brainstem, then those of twins that are awake."""
+    """Tools of a program by name: ``ask``, agents of the brainstem and of twins that are awake, and what is of no tenant."""
     known = await targets(program)
     found = {ASK: Tool(HOST, "", _ask_row([one.id for one in known]))} if known else {}
     if not program.direct:
@@ -67,6 +67,10 @@ async def tools_of(program: Program) -> dict[str, Tool]:
                     tenant.workspace, one.name, _row(name, one), one.agent is not None and one.agent.task_only
                 ),
             )
+    await program.daemon.dispatcher.endpoints.look()
+    for one in program.daemon.dispatcher.endpoints.of_sources(program.caller):
+        name = tool_name(one.name)
+        found.setdefault(name, Tool(HOST, one.name, _row(name, one)))
     return found
 
 

@@ -84,22 +84,26 @@ async def begin_call(
     session: str = "",
     more: Mapping[str, Any] | None = None,
 ) -> Turn:
-    """A direct call of one agent of a tenant, as a turn; ``id``, ``session`` and ``more`` as for ``begin``.
+    """A direct call of one agent of a tenant, of a workflow, or of another machine's agent, as a turn.
+
+    ``id``, ``session`` and ``more`` are as for ``begin``; what is of no tenant is called at the brainstem.
 
     Raises ``RefusedError`` for a program that may not call directly, or not that agent.
     """
     daemon = program.daemon
-    found = daemon.dispatcher.endpoints.named(workspace, agent)
-    if (
-        not program.direct
-        or found is None
-        or found.agent is None
-        or not found.exposure.admits(program.caller)
-    ):
+    endpoints = daemon.dispatcher.endpoints
+    found = endpoints.named(workspace, agent)
+    if found is None and workspace == HOST and program.direct:
+        found = await endpoints.found_in_sources(agent, program.caller)
+    if not program.direct or found is None or not found.exposure.admits(program.caller):
         raise NotFoundError(f'No agent "{agent[:80]}".', do="Ask this machine's owner to share it.")
     target = brainstem_of(program) if workspace == HOST else Target("", workspace, "", "")
     asked = ChatRequest("", [], None, program.sender)
-    call = {**(more or {}), "agent": found.agent.name, "args": arguments}
+    call = {
+        **(more or {}),
+        "agent": found.agent.name if found.agent is not None else found.name,
+        "args": arguments,
+    }
     return await begin(program, target, asked, id=id or new_id(), session=session, more=call)
 
 

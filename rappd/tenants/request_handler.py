@@ -32,7 +32,7 @@ from envelopes.payloads.form import check, typed_of
 from envelopes.payloads.from_schema import ARGUMENTS, is_json, object_of
 from envelopes.payloads.schemas import plain_xml
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.dispatch.endpoints import Call, Endpoint
+from rappd.dispatch.endpoints import WORKFLOW, Call, Endpoint
 from rappd.dispatch.paused_turns import rounds_of
 from rappd.dispatch.rights import OWNER, PROGRAM, Caller
 from rappd.dispatch.turns import RequestContext
@@ -154,6 +154,11 @@ class TenantRequestHandler:
                 "agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.'
             )
         found = self._endpoints.named(self._tenant.name, name)
+        if (
+            found is None
+            and (other := await self._endpoints.found_in_sources(name, context.caller)) is not None
+        ):
+            return await _called(other, context, arguments)
         agent = found.agent if found is not None and found.exposure.admits(context.caller) else None
         if agent is None:
             if found is not None and found.exposure == OWNER:
@@ -238,6 +243,8 @@ class TenantRequestHandler:
     def may_begin_again(self, envelope: Envelope) -> bool:
         """True when an interrupted call does no harm if it is made twice, as its agent declares."""
         name = envelope.data.get("agent")
+        if isinstance(name, str) and name.startswith(WORKFLOW):
+            return True  # the call finds its run again
         found = self._endpoints.named(self._tenant.name, name) if isinstance(name, str) else None
         return found is not None and found.agent is not None and found.agent.idempotent
 
@@ -366,6 +373,15 @@ class TenantRequestHandler:
             return await part.perform(context, operation, arguments)
 
         return reach if others is not None or timers is not None else None
+
+
+async def _called(one: Endpoint[Call], context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
+    emit = context.emit
+    on_piece = (lambda text: emit(Piece(context.envelope.id, one.name, text))) if emit else None
+    ran = await one.handler(context, arguments, None, on_piece)
+    if not ran.ok:
+        raise AgentFailedError(ran.result)
+    return {"result": ran.result}
 
 
 def _done(answer: Answer) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from envelopes.identity.capabilities import attenuate, capability, check, covers
 
 SMALL = st.sampled_from(["a", "b", "ab"])
 PATHS = st.lists(SMALL, max_size=2).map(lambda parts: "".join(f".{part}" for part in parts))
-VERBS = st.sampled_from(["HELP", "STREAM", "HELLO", "EGG"])
+VERBS = st.sampled_from(["HELP", "STREAM", "HELLO", "EGG", "READ"])
 CAPABILITIES = st.one_of(
     st.just("*"),
     st.builds(lambda verb, path, star: verb + path + star, VERBS, PATHS, st.sampled_from(["", ".*"])),
@@ -20,7 +20,7 @@ SETS = st.lists(CAPABILITIES, max_size=4)
 
 DEEDS = [
     verb + "".join(f".{part}" for part in parts)
-    for verb in ("HELP", "STREAM", "HELLO", "CANCEL", "EGG", "PAIR")
+    for verb in ("HELP", "STREAM", "HELLO", "CANCEL", "EGG", "PAIR", "READ")
     for size in range(4)
     for parts in itertools.product(("a", "b", "ab"), repeat=size)
 ]
@@ -34,7 +34,7 @@ def allowed(*held: str) -> set[str]:
 def _allows(held: str, deed: str) -> bool:
     """The rule in its plainest words, segment by segment."""
     if held == "*":
-        return True
+        return not deed.startswith("READ")
     verb, *path = held.split(".")
     deed_verb, *deed_path = deed.split(".")
     if deed_verb != verb and not (verb == "HELP" and deed_verb in ("HELLO", "STREAM", "CANCEL")):
@@ -64,6 +64,9 @@ def _allows(held: str, deed: str) -> bool:
         ("HELP.*", "HELPER", False),
         ("EGG", "EGG", True),
         ("*", "PAIR.anything.at-all", True),
+        ("*", "READ.memories", False),
+        ("*", "*", True),
+        ("READ.*", "READ.memories", True),
         ("HELP.*", "*", False),
         ("HELP.b*", "HELP.brainstem", False),
         ("HELP.*.Clock", "HELP.brainstem.Clock", False),

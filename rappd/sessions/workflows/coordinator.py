@@ -48,6 +48,8 @@ class _Run:
     state: RunState
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     turn: Turn | None = None
+    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set with each note of it."""
 
 
 class Coordinator:
@@ -164,6 +166,22 @@ class Coordinator:
         await self._dispatcher.flush()
         return self._shown(run)
 
+    async def settled(self, session: Session, told: Callable[[str], None]) -> RunRecord | None:
+        """The run of a session once it is over or paused, as its record has it; None where none was started.
+
+        ``told`` is called with a sentence for each step.
+        """
+        run, step = await self._known(session), 0
+        if run is None:
+            return last_run(await self._sessions.record.events(session.thread), session.id)
+        while run.state.status is Status.RUNNING:
+            if run.record.noted_step > step:
+                step = run.record.noted_step
+                told(self._step_text(run, step))
+            run.changed.clear()
+            await run.changed.wait()
+        return run.record
+
     async def from_phone(
         self,
         session: Session,
@@ -276,8 +294,7 @@ class Coordinator:
         run.record.step = number
         if run.record.noted_step < number:
             run.record.noted_step = number
-            text = f"Step {number} of {len(run.workflow.steps)}: {step.participant}"
-            self._note(run, noting.DEMO_STEP, text, label=step.participant)
+            self._note(run, noting.DEMO_STEP, self._step_text(run, number), label=step.participant)
         if run.session.closed:
             await self._perform(run, run.state.abort("The session was closed."))
             return
@@ -365,6 +382,7 @@ class Coordinator:
             run.record.status = before
             raise
         run.state = state
+        run.changed.set()
         await self._perform(run, others)
 
     def _write(self, run: _Run, action: Write) -> None:
@@ -387,10 +405,14 @@ class Coordinator:
             Status.ABORTED: f"{title} was aborted. {action.why}".strip(),
         }[action.status]
 
+    def _step_text(self, run: _Run, number: int) -> str:
+        return f"Step {number} of {len(run.workflow.steps)}: {run.workflow.steps[number - 1].participant}"
+
     def _note(self, run: _Run, kind: str, text: str, **more: Any) -> None:
         told = noting.position(run.record, run.workflow)
         by = run.workflow.driver.name
         self._sessions.note(run.session, kind, by=by, text=text, workflow=told, **more)
+        run.changed.set()
 
     def _shown(self, run: _Run) -> dict[str, Any]:
         told = noting.position(run.record, run.workflow)

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.remote_agents import MOST_AGENTS, MOST_PARAMETERS, names_told, offered_agents
+from tests.rappd.programs.test_mcp import call, names, result
 
 CLOCK = agent_source("Clock", 'return "noon on pi"', "Tells the \\x1b[31mtime\\u202e there.")
 SLOSH = agent_source("Slosh", 'return __import__("json").dumps({"text": "full", "data_slush": {"level": 7}})')
@@ -125,6 +126,17 @@ def test_without_a_model_they_are_found_too(
     finally:
         pi.owner("POST", "/peers/shed/revoke")
         shed.stop()
+
+
+def test_a_program_on_stdio_is_offered_them_too(network: tuple[Machine, Machine, FakeModel]) -> None:
+    desk, _, _ = network
+    offer(desk, True)
+    assert "Clock_on_pi" in names(result(desk, "tools/list", control=True))
+    found = call(desk, "Clock_on_pi", control=True)
+    assert (found["isError"], found["content"][0]["text"]) == (False, "noon on pi")
+    assert "Clock_on_pi" not in names(result(desk, "tools/list")), "without a token there are turns alone"
+    offer(desk, False)
+    assert "Clock_on_pi" not in names(result(desk, "tools/list", control=True))
 
 
 def traces(machine: Machine, thread: str) -> set[str]:

@@ -545,6 +545,15 @@ def test_conversations_and_memories_are_for_programs_that_were_given_them(
     assert "resources" not in result(node.daemon, "server/discover")["capabilities"]
 
 
+def test_everything_is_not_what_the_owner_said(node: Node, elsewhere: PlainMachine) -> None:
+    issued = token(node, "*", name="everything")["text"]
+    asked = message("resources/list")
+    refused = ask(elsewhere, PATH, asked, issued, headers=headers(asked)).json
+    assert refused["error"]["code"] == -32601, "as for a program that was given nothing to read"
+    asked = message("tools/list")
+    assert "Clock" in names(ask(elsewhere, PATH, asked, issued, headers=headers(asked)).json["result"])
+
+
 GOLDEN = Path(__file__).with_name("golden") / "mcp.json"
 _VARIES = {"taskId", "createdAt", "lastUpdatedAt", "conversation", "version", "description", "instructions"}
 
