@@ -19,7 +19,7 @@ export function ownConversation(key) {
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
   const end = autoscroll(scroller, pill);
   const list = turnList(conversation, { scroller, end });
-  const writing = composer(conversation, { sent: () => end.toEnd() });
+  const writing = composer(conversation, { sent: () => end.toEnd(), camera: true });
   const ask = (text) => send(conversation, text) && end.toEnd();
   scroller.append(h("div", { class: "chat-column" }, empty, list.element));
   scroller.addEventListener("grew", () => end.grew());

@@ -11,8 +11,8 @@ import { canListen, stopSpeaking, listen, speaking } from "./voice.js";
 
 const SPOKEN_NOTE = "speech-note";
 
-/** The form of a conversation; `sent()` is called after sending. `close()` when it leaves the page. */
-export function composer(conversation, { sent }) {
+/** The form of a conversation; `sent()` is called after sending. With `camera` it takes pictures. `close()` when it leaves the page. */
+export function composer(conversation, { sent, camera = false }) {
   const draft = draftOf(conversation.key);
   const field = h("textarea", {
     id: "write",
@@ -33,6 +33,14 @@ export function composer(conversation, { sent }) {
     "Stop reading",
   );
   const files = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to attach" });
+  const taken = camera && h("input", { type: "file", accept: "image/*", capture: "environment", hidden: true, "aria-label": "Picture that was taken" });
+  const shutter =
+    camera &&
+    h(
+      "button",
+      { type: "button", class: "quiet only-icon", "aria-label": "Take a picture", title: "Take a picture", onclick: () => taken.click() },
+      icon("camera"),
+    );
   const clip = h(
     "button",
     { type: "button", class: "quiet only-icon", "aria-label": "Attach files", title: "Attach files" },
@@ -43,7 +51,7 @@ export function composer(conversation, { sent }) {
     { class: "composer" },
     label,
     field,
-    h("div", { class: "composer-buttons" }, quiet, files, clip, microphone, main),
+    h("div", { class: "composer-buttons" }, quiet, files, taken, shutter, clip, microphone, main),
   );
   let attached = null; // the list of files, once there was one
   let attaching = null; // the promise of files that are being read
@@ -101,10 +109,11 @@ export function composer(conversation, { sent }) {
     return all;
   };
   clip.addEventListener("click", () => files.click());
-  files.addEventListener("change", async () => {
-    await attach([...files.files]);
-    files.value = ""; // so that the same file can be chosen again
-  });
+  for (const chosen of [files, taken].filter(Boolean))
+    chosen.addEventListener("change", async () => {
+      await attach([...chosen.files]);
+      chosen.value = ""; // so that the same file can be chosen again
+    });
   field.addEventListener("paste", (event) => {
     const some = [...event.clipboardData.files];
     if (!some.length || event.clipboardData.types.includes("text/plain")) return;
