@@ -59,6 +59,7 @@ from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
 from rappd.features.webhooks.webhooks import Webhooks
 from rappd.federation.components import LocalNode
+from rappd.federation.gateways import Gateways
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
 from rappd.federation.session_guests import SessionGuests
@@ -264,6 +265,7 @@ class Daemon:
             self.memberships,
             lambda: self.egg_transfer,
         )
+        self.gateways = Gateways(self.organism, self.federation.peer_store, self.notices)
         self.readiness = Readiness(store, home.database, self.federation, self.anchoring)
         self.activity.watched["machines"] = self.federation.looks
         self.peers = PeerOperations(self.federation)
@@ -302,7 +304,7 @@ class Daemon:
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
         self.model_downloads = ModelDownloads(lambda: self.settings, self.providers, self.dispatcher)
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set, upper.legacy(self))
-        guests = SessionGuests(self.federation, self.calls, self.peer_tools)
+        guests = SessionGuests(self.federation, self.calls, self.peer_tools, self.gateways)
         sessions = Sessions(
             self.dispatcher,
             store,
@@ -434,6 +436,7 @@ class Daemon:
         await self.notices.load()
         await self.programs.load()
         await self.federation.load_peers()
+        self.gateways.look()
         await self.supervisor.start()
         self.providers.start()
         self.tell(await self.host.start(), quiet=True)

@@ -28,6 +28,7 @@ from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
+from rappd.features.organism.graph_operation import GraphOperations
 from rappd.features.organism.operations import OrganismOperations
 from rappd.features.organism.structure import StructureOperations
 from rappd.features.peers.legacy import LegacyOperations
@@ -80,6 +81,7 @@ FEATURES: tuple[type, ...] = (
     OperatorOperations,
     OrganismOperations,
     StructureOperations,
+    GraphOperations,
     AgentOperations,
     RappOperations,
     SourceOperations,
@@ -159,7 +161,8 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         SearchOperations(daemon),
         OperatorOperations(daemon),
         OrganismOperations(daemon.dispatcher.endpoints),
-        StructureOperations(daemon.organism, daemon.host, daemon.dispatcher.endpoints),
+        StructureOperations(daemon.organism, daemon.host, daemon.dispatcher.endpoints, daemon.gateways),
+        GraphOperations(daemon),
         AgentOperations(daemon.agents_can_use_ssh_keys, daemon.imports, tether.workflows_changed),
         RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.tell),
         SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.tell),

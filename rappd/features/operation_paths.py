@@ -123,6 +123,7 @@ OPERATION_PATHS = {
     "organism.add": ("POST", "/organism/entries/{kind}"),
     "organism.remove": ("DELETE", "/organism/entries/{kind}/{name}"),
     "organism.reload": ("POST", "/organism/reload"),
+    "organism.graph": ("GET", "/organism/graph"),
     "outbox.list": ("GET", "/outbox"),
     "outbox.redirect": ("POST", "/outbox/{id}/redirect"),
     "outbox.retry": ("POST", "/outbox/{id}/retry"),

@@ -18,6 +18,7 @@ from neighborhoods.peer import Peer
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.calls.operations import CallOperations, call_data, with_twin
+from rappd.federation.gateways import Gateways
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.remote_agents import names_told
 from rappd.federation.service import FederationService
@@ -32,8 +33,10 @@ _PROBED = 5.0
 class SessionGuests:
     """See ``rappd.sessions.guests.GuestGateway``. All calls come from the event loop."""
 
-    def __init__(self, machines: FederationService, calls: CallOperations, peers: PeerToolGateway) -> None:
-        self._machines, self._calls, self._peers = machines, calls, peers
+    def __init__(
+        self, machines: FederationService, calls: CallOperations, peers: PeerToolGateway, gateways: Gateways
+    ) -> None:
+        self._machines, self._calls, self._peers, self._gateways = machines, calls, peers, gateways
         self.recipient = agent_id("guests", machines.node.identity.fingerprint)
         machines.dispatcher.route(self.recipient, HOST, self.handle)
 
@@ -43,7 +46,7 @@ class SessionGuests:
         parts = await m.available()
         agent, _, machine = name.strip().rpartition("@")
         wanted = machine.casefold()
-        fingerprint = m.peer_store.named(wanted)
+        fingerprint = m.peer_store.named(wanted) or self._gateways.fingerprint(wanted)
         if fingerprint is None:
             if not agent and any(_name(one) == wanted for one in await parts.resolver.legacy()):
                 return Guest(written=wanted)
@@ -85,6 +88,11 @@ class SessionGuests:
         written = [_name(one) for one in await m.parts.resolver.legacy()]
         return [
             *rows,
+            *(
+                {"name": name, "plain": False}
+                for name in self._gateways.names()
+                if m.peer_store.named(name) is None
+            ),
             *({"name": name, "plain": True} for name in written if m.peer_store.named(name) is None),
         ]
 

@@ -1,4 +1,4 @@
-"""``rappd organism``: what exists here: init, check, show, add, remove, reload."""
+"""``rappd organism``: what exists here: init, check, show, graph, add, remove, reload."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import print_out, print_status, strip_control
+from rappd.cli.console import print_json, print_out, print_status, strip_control
 from rappd.cli.home_client import HomeClient
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import table
@@ -99,6 +99,26 @@ def reload(printer: Printer) -> None:
     printer.done(HomeClient(Home.here()).do("organism.reload"), f"{FILE} is in force.")
 
 
+@organism.command()
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["json", "mermaid", "dot"]),
+    default="mermaid",
+    help="A text that Mermaid or Graphviz draws, or JSON.",
+)
+@JSON
+def graph(kind: str, printer: Printer) -> None:
+    """Show what exists here and who called whom in the last hour."""
+    home = HomeClient(Home.here(), reads=True)
+    if kind == "json" or printer.for_scripts:
+        found = home.do("organism.graph")
+        printer.result(found, print_json, found)
+    else:
+        found = home.do("organism.graph", format=kind)
+        printer.result(found, print_out, found["text"].rstrip())
+
+
 def _show_check(found: dict[str, Any]) -> None:
     for one in found["faults"]:
         print_status("bad", f"line {one['line']}, column {one['column']}: {strip_control(one['text'])}")
@@ -127,5 +147,8 @@ def _show(found: dict[str, Any]) -> None:
         for one in found.get(section, ())
     ]
     table(("KIND", "NAME", "STATE"), rows, shrink=1)
+    for one in found["gateways"]:
+        if one["do"]:
+            print_status("note", f"{strip_control(one['name'])}: {one['state']}", strip_control(one["do"]))
     if found["not_named"]:
         print_out(f"Not in organism.yaml, so not offered: {strip_control(', '.join(found['not_named']))}")

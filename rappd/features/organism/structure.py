@@ -11,6 +11,7 @@ from agents.storage.atomic_write import write_atomically
 from rappd.dispatch.endpoints import Endpoints
 from rappd.errors import ConflictError, UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
+from rappd.federation.gateways import Gateways
 from rappd.organism.in_force import FILE, BadOrganismError, OrganismInForce
 from rappd.organism.organism import ListedListener, plain
 from rappd.organism.organism_edit import with_entry, without_entry
@@ -28,8 +29,10 @@ _HEAD = """\
 class StructureOperations:
     """Structure is changed by the owner alone: here, or in the file itself."""
 
-    def __init__(self, organism: OrganismInForce, host: Tenant, endpoints: Endpoints) -> None:
-        self._organism, self._host, self._endpoints = organism, host, endpoints
+    def __init__(
+        self, organism: OrganismInForce, host: Tenant, endpoints: Endpoints, gateways: Gateways
+    ) -> None:
+        self._organism, self._host, self._endpoints, self._gateways = organism, host, endpoints, gateways
         self._editing = asyncio.Lock()
 
     @operation("organism.show", "GET", "/organism", right=OWNER)
@@ -44,6 +47,15 @@ class StructureOperations:
         sections["agents"] = [
             {**one, "state": "ready" if self._endpoints.named(HOST, one["name"]) else "not ready"}
             for one in sections.get("agents", ())
+        ]
+        sections["gateways"] = [
+            {
+                "name": one.gateway.name,
+                "state": one.state,
+                "do": one.do,
+                "peer": one.peer.name if one.peer else "",
+            }
+            for one in self._gateways.all()
         ]
         return {
             "path": str(self._organism.path),

@@ -210,6 +210,7 @@ export const organism = {
   add: asks("POST", "/organism/entries/{kind}"),
   remove: asks("DELETE", "/organism/entries/{kind}/{name}"),
   reload: asks("POST", "/organism/reload"),
+  graph: asks("GET", "/organism/graph"),
 };
 
 export const outbox = {
