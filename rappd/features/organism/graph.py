@@ -15,7 +15,7 @@ Format = Literal["json", "mermaid", "dot"]
 CALLS = """SELECT sender, recipient, count(*) FROM
     (SELECT sender, recipient, verb, at FROM events ORDER BY seq DESC LIMIT ?)
     WHERE at >= ? AND verb = 'HELP' GROUP BY sender, recipient"""
-"""Who asked whom since a moment in µs, within the latest events: an index for it would cost every turn."""
+"""Askers, asked and counts since a moment in µs, within the latest events: an index for it would cost every turn."""
 MOST_EVENTS = 20_000
 
 

@@ -38,7 +38,7 @@ class GraphOperations:
 
     @operation("organism.graph", "GET", "/organism/graph", right=OWNER)
     async def graph(self, format: Format = "json") -> dict[str, Any]:
-        """What exists here and who called whom in the last hour: `nodes` and `edges`, or as `mermaid` or `dot` their `text`.
+        """Shows what exists here and who called whom in the last hour: `nodes` and `edges`, or as `mermaid` or `dot` their `text`.
 
         A node has `id`, `name`, `kind` and `state`, an edge `from`, `to`, `kind` and `calls`.
         """

@@ -133,7 +133,8 @@ class Guests:
             ),
         )
         calls: Any = SimpleNamespace(ask=self._ask, ask_published=self._ask_published)
-        self.guests = SessionGuests(machines, calls, PeerToolGateway(machines, calls))
+        gateways: Any = SimpleNamespace()  # nobody is invited by name here
+        self.guests = SessionGuests(machines, calls, PeerToolGateway(machines, calls), gateways)
 
     async def say(self, guest: Guest) -> dict[str, Any]:
         data = {"user_input": "hello", "guest": {"peer": guest.peer, "written": guest.written}}
