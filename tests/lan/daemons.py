@@ -94,10 +94,12 @@ class Daemon(RunningDaemon):
     def launch(self) -> Self:
         """Begins to start it."""
         started["daemons"] += 1
-        program = [sys.executable, "-c", SHIFTED, str(self._ahead)] if self._ahead else []
+        if not self._ahead:
+            self.process = self.machine.start_rappd(["start", "--quiet"], self.environment)
+            return self
         scrubbed = ["env", "-i", *(f"{key}={value}" for key, value in self.environment.items())]
         self.process = self.machine.start(
-            [*scrubbed, *(program or [sys.executable, "-m", "rappd"]), "start", "--quiet"],
+            [*scrubbed, sys.executable, "-c", SHIFTED, str(self._ahead), "start", "--quiet"],
             cwd="/",
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

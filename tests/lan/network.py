@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import pytest
+from fixtures import prefork
 
 PREFIX = "dlan"
 RELAY = Path(__file__).with_name("relay.py")
@@ -49,7 +50,7 @@ class Machine:
         self.lan, self.name, self.address, self.relayed = lan, name, address, relayed
         self.namespace, self.port = f"{lan.tag}-{number}", f"p{number}"
         self._entry, self._relay = self.port, None
-        self._processes: list[subprocess.Popen[Any]] = []
+        self._processes: list[subprocess.Popen[Any] | prefork.Process] = []
         _ip("netns", "add", self.namespace)
         # No other machine has its addresses. One that becomes valid a second later is a change of the network, for
         # which a browser gives up what it is fetching.
@@ -86,6 +87,14 @@ class Machine:
             env={**os.environ, **(environment or {})},
             **options,
         )
+        self._processes.append(process)
+        return process
+
+    def start_rappd(
+        self, arguments: list[str], environment: Mapping[str, str]
+    ) -> subprocess.Popen[bytes] | prefork.Process:
+        """``rappd`` on this machine, with this environment alone. Killed at the end."""
+        process = prefork.start(arguments, environment, self.namespace)
         self._processes.append(process)
         return process
 
@@ -295,7 +304,7 @@ def _sweep() -> None:
             _remove_namespace(namespace)
 
 
-def _end(process: subprocess.Popen[Any]) -> None:
+def _end(process: subprocess.Popen[Any] | prefork.Process) -> None:
     if process.poll() is None:
         process.kill()
     process.wait()

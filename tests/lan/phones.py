@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import zxingcpp
-from fixtures.chromium import CHROMIUM, FLAGS
+from fixtures.chromium import CHROMIUM, FLAGS, driver
 from fixtures.time_report import started
-from playwright.sync_api import Browser, BrowserContext, BrowserType, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Page
 
 from lan.daemons import Daemon
 from lan.network import Machine
@@ -50,7 +50,7 @@ def chromium_on(machine: Machine, folder: Path, *flags: str) -> Iterator[Browser
 @contextmanager
 def browsers_on(folder: Path, *machines: Machine, flags: Sequence[str] = ()) -> Iterator[list[Browser]]:
     """A browser on each of the machines."""
-    with sync_playwright() as playwright, ExitStack() as stack:
+    with driver() as playwright, ExitStack() as stack:
         browsers = []
         for machine in machines:
             browsers.append(launched_on(machine, folder, playwright.chromium, *flags))

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from fixtures.chromium import driver
 from fixtures.running_daemon import REPO
-from playwright.sync_api import Browser, BrowserType, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserType, Error, Page
 
 from lan.daemons import Daemon
 from lan.network import Lan, Machine, require
@@ -39,7 +40,7 @@ class Place(NamedTuple):
 
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[BrowserType]:
-    with sync_playwright() as playwright:
+    with driver() as playwright:
         yield playwright.chromium
 
 

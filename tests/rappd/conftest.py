@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from fixtures.chromium import CHROMIUM, FLAGS
+from fixtures.chromium import CHROMIUM, chromium
 from fixtures.loopback_server import FakeAzure, FakeGitHub, FakeModel
 from fixtures.running_daemon import RunningDaemon
-from fixtures.time_report import started
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -28,16 +27,12 @@ def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
 
     Its ``PATIENCE`` is the time in ms that what they expect has, ``BROWSER`` another program than the headless shell.
     """
-    from playwright.sync_api import expect, sync_playwright
+    from playwright.sync_api import expect
 
-    with sync_playwright() as playwright:
-        started["browsers"] += 1
-        program = getattr(request.module, "BROWSER", CHROMIUM)
-        browser = playwright.chromium.launch(executable_path=program, args=FLAGS)
+    with chromium(getattr(request.module, "BROWSER", CHROMIUM)) as browser:
         expect.set_options(timeout=getattr(request.module, "PATIENCE", None))
         yield browser
         expect.set_options(timeout=None)
-        browser.close()
 
 
 @pytest.fixture

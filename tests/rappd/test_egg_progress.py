@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.running_daemon import RunningDaemon
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 EVENTS = {"Accept": "text/event-stream"}
 BIG = 48 << 20
@@ -87,8 +87,7 @@ def test_the_page_shows_the_bytes_that_moved(
 ) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
     _, workspace = rose(daemon)
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with chromium() as browser:
         page = browser.new_page()
         page.set_default_timeout(60_000)
         page.goto(daemon.post("/operator/key", control=True).json()["url"])
@@ -105,7 +104,6 @@ def test_the_page_shows_the_bytes_that_moved(
         page.get_by_role("button", name="Hatch 1 file").click(timeout=120_000)
         expect(page.locator(".toast")).to_contain_text("Rose hatched", timeout=120_000)
         seen: list[tuple[str, float, float, str]] = page.evaluate("window.seen")
-        browser.close()
     for words in (
         "Packing Rose.egg… pack",
         "Reading rose.egg… upload",

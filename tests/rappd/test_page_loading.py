@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 
 import rappd
@@ -126,12 +126,9 @@ def test_page_files_are_immutable_only_at_their_hash(fake_daemon: RunningDaemon)
 @pytest.mark.browser
 @needs_chromium
 def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> None:
-    from playwright.sync_api import sync_playwright
-
     asked: list[str] = []
     origin = f"http://127.0.0.1:{fake_daemon.port}"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with chromium() as browser:
         page = browser.new_page()
         page.on("request", lambda request: asked.append(request.url.removeprefix(origin)))
         page.goto(f"{origin}/")
@@ -139,7 +136,6 @@ def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> 
         before = list(asked)
         page.get_by_role("link", name="Settings").click()
         page.locator("h1", has_text="Settings").wait_for()
-        browser.close()
     preloaded = _PRELOADED.findall(fake_daemon.request("GET", "/").body.decode())
     assert [address for address in before if address.endswith(".js")] == preloaded
     assert len(before) <= _MOST_REQUESTS
@@ -154,13 +150,10 @@ def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> 
 @needs_chromium
 @pytest.mark.parametrize("width", [390, 1280])
 def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, width: int) -> None:
-    from playwright.sync_api import sync_playwright
-
     address = f"http://127.0.0.1:{fake_daemon.port}/"
     places = """Array.from(document.querySelectorAll('header nav a.place'), link => [
         link.hash, link.className, link.children[1].textContent, JSON.stringify(link.getBoundingClientRect())])"""
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": width, "height": 800})
         page.route("**/*.js", lambda route: route.abort())
         page.goto(address)
@@ -171,6 +164,5 @@ def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, 
         page.reload()
         page.locator("#write:focus").wait_for()
         after = page.evaluate(places)
-        browser.close()
     assert len(before) == 8
     assert before == after, "the same links at the same places"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from fixtures.chromium import FULL_CHROMIUM, needs_chromium
+from fixtures.chromium import FULL_CHROMIUM, chromium, needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import Page, Request, Response, expect, sync_playwright
+from playwright.sync_api import Page, Request, Response, expect
 
 from twins.cartridges import json_documents, lispy_file
 
@@ -83,9 +83,8 @@ def test_page_without_operator_offers_nothing_that_is_refused(
         if response.status in (401, 403):
             refused.append(f"{response.request.method} {response.url} by {doing[0]}")
 
-    with sync_playwright() as playwright:
-        # The headless shell lets no page write into the clipboard.
-        browser = playwright.chromium.launch(executable_path=FULL_CHROMIUM, args=["--no-sandbox"])
+    # The headless shell lets no page write into the clipboard.
+    with chromium(FULL_CHROMIUM) as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         quiet = Quiet(page)
         page.on("response", seen)
@@ -132,6 +131,5 @@ def test_page_without_operator_offers_nothing_that_is_refused(
         page.get_by_role("textbox", name="Ask").press("Enter")
         expect(page.locator(".answer").last).not_to_be_empty()
         quiet.wait()
-        browser.close()
     assert refused == []
     assert thrown == []

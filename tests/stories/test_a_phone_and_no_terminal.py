@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from fixtures.owned_machine import machines
 from lan.network import Lan
-from lan.phones import Phone, launched_on, seen_by_a_camera
-from playwright.sync_api import expect, sync_playwright
+from lan.phones import Phone, browsers_on, seen_by_a_camera
+from playwright.sync_api import expect
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -19,9 +19,9 @@ def test_person_without_a_terminal_scans_compares_chats_and_sees_a_twin_answer(
     (desk,) = machines(lan, tmp_path, "desk", LLM_FAKE="1")
     desk.makes_twin("Gardener", "You tend the garden.")
     street = lan.machine("phone")
-    with sync_playwright() as playwright:
-        screen = launched_on(desk.machine, tmp_path, playwright.chromium).new_context().new_page()
-        phone = Phone(launched_on(street, tmp_path, playwright.chromium), desk)
+    with browsers_on(tmp_path, desk.machine, street) as (computer, handset):
+        screen = computer.new_context().new_page()
+        phone = Phone(handset, desk)
 
         screen.goto(desk.ask("POST", "/operator/key")["url"])
         screen.get_by_role("link", name="Devices").click()

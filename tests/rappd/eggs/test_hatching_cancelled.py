@@ -12,10 +12,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.running_daemon import REPO, RunningDaemon
 from fixtures.terminal import Terminal
-from playwright.sync_api import Page, expect, sync_playwright
+from playwright.sync_api import Page, expect
 
 from envelopes.envelope import DONE, HELP, Envelope, new_id
 from rappd.dispatch.rights import Caller
@@ -219,8 +219,7 @@ def test_page_cancels_hatching_and_packing(
     make_daemon: Callable[..., RunningDaemon], places: Places, egg: Path
 ) -> None:
     desk = home_of(make_daemon, places).start()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with chromium() as browser:
         page = browser.new_page()
         page.set_default_timeout(60_000)
         page.goto(desk.post("/operator/key", control=True).json()["url"])
@@ -251,7 +250,6 @@ def test_page_cancels_hatching_and_packing(
         places.let_go("gathered")
         expect(page.locator(".egg-line .progress")).to_have_count(0)
         assert not list((desk.home / "eggs").rglob("*-twin.egg"))
-        browser.close()
 
 
 def begin(page: Page, places: Places, name: str) -> None:

@@ -10,9 +10,9 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from fixtures.chromium import CHROMIUM, FLAGS, needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.machines import Machine, acquaint
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 Two = tuple[Machine, Machine]
 AT_ONCE = 10.0
@@ -100,8 +100,7 @@ def test_one_sided_revoke_is_told_by_the_command_line(two: Two) -> None:
 @needs_chromium
 def test_page_tells_ended_trust_and_last_seen(two: Two) -> None:
     desk, vm = two
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(desk.post("/operator/key", control=True).json()["url"])
         page.get_by_role("link", name="Machines").click()
@@ -113,4 +112,3 @@ def test_page_tells_ended_trust_and_last_seen(two: Two) -> None:
         expect(card).not_to_contain_text(" ms")
         card.get_by_role("button", name="Pair anew with vm").click()
         expect(page.locator("dialog .four-words li")).to_have_count(4, timeout=10_000)
-        browser.close()

@@ -21,6 +21,7 @@ from playwright.async_api import (
     ConsoleMessage,
     Error,
     Page,
+    Playwright,
     Request,
     Response,
     async_playwright,
@@ -334,26 +335,53 @@ class Site:
         return [{"type": "call", "call": "c1", "name": "Clock", "args": {"place": "Tokyo"}}, result]
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
-async def chromium(request: pytest.FixtureRequest) -> AsyncIterator[Browser]:
-    """The browser of a module; its ``BROWSER`` names another program than the headless shell."""
+class Browsers:
+    """The browsers of this process: each goes on for the next module."""
+
+    def __init__(self, playwright: Playwright) -> None:
+        self._playwright = playwright
+        self._running: dict[str, Browser] = {}
+
+    async def of(self, program: str) -> Browser:
+        """The one that is this program."""
+        found = self._running.get(program)
+        if found is None or not found.is_connected():
+            started["browsers"] += 1
+            found = await self._playwright.chromium.launch(executable_path=program, args=FLAGS)
+            self._running[program] = found
+        return found
+
+    async def close(self) -> None:
+        for browser in self._running.values():
+            await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="session")
+async def browsers() -> AsyncIterator[Browsers]:
     async with async_playwright() as playwright:
-        if CHROMIUM is None:
-            pytest.skip("needs Chromium")
-        started["browsers"] += 1
-        browser = await playwright.chromium.launch(
-            executable_path=getattr(request.module, "BROWSER", CHROMIUM), args=FLAGS
-        )
-        yield browser
-        await browser.close()
+        found = Browsers(playwright)
+        yield found
+        await found.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module", scope="module")
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def chromium(request: pytest.FixtureRequest, browsers: Browsers) -> AsyncIterator[Browser]:
+    """A browser for a module; its ``BROWSER`` names another program than the headless shell."""
+    program = getattr(request.module, "BROWSER", CHROMIUM)
+    if program is None:
+        pytest.skip("needs Chromium")
+    browser = await browsers.of(program)
+    yield browser
+    for context in browser.contexts:
+        await context.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
 async def tab(chromium: Browser) -> Tab:
     return Tab(chromium)
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def site(tab: Tab) -> AsyncIterator[Site]:
     """The stand-in, answering."""
     found = Site(tab)

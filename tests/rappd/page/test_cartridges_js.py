@@ -14,7 +14,7 @@ from twins.cartridges import json_documents, lispy_file, lispy_runner
 from twins.cartridges.cartridge_io import loaded
 from twins.errors import BadCartridgeError
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 DATA = Path(__file__).parents[2] / "agents" / "lispy"
 PROGRAMS: list[dict[str, Any]] = json.loads((DATA / "programs.json").read_text())

@@ -12,7 +12,7 @@ from agents.lispy.limits import Limits
 from agents.lispy.machine import Machine
 from agents.lispy.value_codec import from_wire
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 DATA = Path(__file__).parents[2] / "agents" / "lispy"
 PUBLISHED = json.loads((DATA / "vectors.json").read_text())["programs"]

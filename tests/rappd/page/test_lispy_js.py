@@ -343,7 +343,7 @@ def test_it_needs_nothing_but_itself() -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_frozen_here_and_resumed_in_the_browser(site: Any) -> None:
     program = next(one for one in PROGRAMS if one["name"] == "sort_by_a_predicate")
     machine = machine_for(program)

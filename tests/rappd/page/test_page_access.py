@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from tests.rappd.page.test_page_twins import drop, hatched, opened_egg, planned
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 SHOW_TOAST = """async () => {

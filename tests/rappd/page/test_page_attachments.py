@@ -8,7 +8,7 @@ import pytest
 from fixtures.axe import axe_core, violations_of
 from playwright.async_api import FilePayload, expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 NOTES = "milk\n~~~~\n<b>eggs</b>\n"
 
 

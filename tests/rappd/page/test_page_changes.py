@@ -11,7 +11,7 @@ from rappd.daemon.operator_sessions import link_proof
 from rappd.daemon.request_signatures import RequestSignatures, Signature
 from tests.rappd.page.conftest import file
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_dropped_files_become_agents_or_say_why_not(site: Any) -> None:

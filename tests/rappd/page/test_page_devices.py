@@ -14,7 +14,7 @@ from playwright.async_api import Page, expect
 from rappd.tether.qr_code import as_svg
 from tests.rappd.page.machine_rows import bodies, sent
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 ANNA, ID = "a1" * 32, "c2Vzc2lvbi0"
 LINK = f"http://192.168.1.12:7072/t#v=2&s={ID}&k=AAAAAAAAAAAAAAAAAAAAAA"

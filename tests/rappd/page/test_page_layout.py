@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.async_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 LONG = "Slow_archivist_of_the_northern_allotments"
 TABS = "[...document.querySelectorAll('.views a')].map((one) => Math.round(one.getBoundingClientRect().x))"

@@ -25,7 +25,7 @@ from tests.rappd.page.machine_rows import (
     waiting,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_machines_have_cards_and_navigation_counts_peers(site: Any) -> None:

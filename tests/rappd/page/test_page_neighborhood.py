@@ -11,7 +11,7 @@ from playwright.async_api import expect
 
 from tests.rappd.page.machine_rows import PI, SHED, listing, paired, sent, waiting
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 PROBE = {"reachable": True, "detail": "", "free_bytes": 12_000_000_000, "twins": 1}
 SNAPSHOT = {"path": "/e/home.egg", "name": "home", "taken_at": "2026-11-21T10:00:00Z", "size": 9, "sha256": "a",

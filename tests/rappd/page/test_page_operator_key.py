@@ -10,7 +10,7 @@ from playwright.async_api import Page, Route, expect
 
 from rappd.daemon.operator_sessions import link_proof
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 TRADE = """async at => {
     const {linkProof} = await import("/web/lib/operator-key.js");

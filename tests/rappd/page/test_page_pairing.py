@@ -23,7 +23,7 @@ from tests.rappd.page.machine_rows import (
     sent,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_pairing_shows_four_words_without_default_owner(site: Any) -> None:

@@ -21,7 +21,7 @@ from tests.rappd.page.machine_rows import (
     waiting,
 )
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 MANUAL = """<img src=x onerror=alert(1)>\u202eWarm, as the one that asks
 feels it. Call it with a place, or with none for the room where it hangs.

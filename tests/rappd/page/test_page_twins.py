@@ -12,7 +12,7 @@ from playwright.async_api import Page, Route, expect
 from tests.rappd.page.machine_rows import PI, SHED, bodies, listing, paired, sent
 from twins.eggs.writers.unread_kinds import NEVER_READ
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SAME, DIFFERS = "the same is there", "yours differs and stays"
 

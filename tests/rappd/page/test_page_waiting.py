@@ -10,7 +10,7 @@ from playwright.async_api import expect
 
 from tests.rappd.page.machine_rows import bodies, sent
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 BROWSER = FULL_CHROMIUM

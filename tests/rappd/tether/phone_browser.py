@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from fixtures.axe import THEMES, VIOLATIONS, axe_core
-from fixtures.chromium import CHROMIUM, FLAGS
 from fixtures.running_daemon import RunningDaemon
-from fixtures.time_report import started
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 AGENT = "Mozilla/5.0 (Linux; Android 15; Pixel 8) AppleWebKit/537.36 Chrome/156.0 Mobile Safari/537.36"
 SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live)")]
@@ -19,16 +15,6 @@ SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not
         && (box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
         || box.getBoundingClientRect().right > innerWidth + 1 || box.getBoundingClientRect().left < -1))
     .map(box => box.outerHTML.slice(0, 160))"""
-
-
-@contextmanager
-def chromium() -> Iterator[Browser]:
-    """A browser that has a microphone and speaks nothing aloud."""
-    with sync_playwright() as playwright:
-        started["browsers"] += 1
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(FLAGS))
-        yield browser
-        browser.close()
 
 
 class PhonePage:

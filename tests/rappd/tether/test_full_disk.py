@@ -8,10 +8,9 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.full_disk import FillableDisk, fillable_disk
 from fixtures.running_daemon import RunningDaemon
-from playwright.sync_api import sync_playwright
 
 from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_client import PhoneClient
@@ -117,8 +116,7 @@ async def test_invitation_and_end_count_only_once_recorded(
 @pytest.mark.browser
 @needs_chromium
 def test_phone_page_gives_the_words_back_and_says_why(desk: RunningDaemon, disk: FillableDisk) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.set_default_timeout(60_000)
         window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
@@ -142,4 +140,3 @@ def test_phone_page_gives_the_words_back_and_says_why(desk: RunningDaemon, disk:
         box.fill("Water the tomatoes")
         box.press("Enter")
         page.get_by_text("fake-llm: Water the tomatoes", exact=True).wait_for()
-        browser.close()

@@ -13,9 +13,8 @@ import aiohttp
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.running_daemon import RunningDaemon
-from playwright.sync_api import sync_playwright
 
 from envelopes.envelope import new_id
 from rappd.daemon.rate_limit import RateLimit, RateLimitedError
@@ -77,8 +76,7 @@ def test_stranger_who_names_a_device_from_elsewhere_leaves_it_its_share() -> Non
 @pytest.mark.browser
 @needs_chromium
 def test_two_tabs_of_one_phone_do_not_end_each_other(desk: RunningDaemon) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         context = browser.new_context(viewport={"width": 390, "height": 844})
         context.set_default_timeout(60_000)
         first = context.new_page()
@@ -103,4 +101,3 @@ def test_two_tabs_of_one_phone_do_not_end_each_other(desk: RunningDaemon) -> Non
         first.get_by_role("button", name="Go on here").click()
         first.get_by_text("fake-llm: from the second").wait_for()
         second.get_by_text("desk is open in another tab of this phone.").wait_for()
-        browser.close()

@@ -6,13 +6,13 @@ import base64
 from collections.abc import Callable, Iterator
 
 import pytest
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, expect
 
 from tests.rappd.tether.conftest import reachable
-from tests.rappd.tether.phone_browser import PhonePage, chromium
+from tests.rappd.tether.phone_browser import PhonePage
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 

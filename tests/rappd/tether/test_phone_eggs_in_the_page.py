@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from fixtures.axe import axe_core, violations
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import CHROMIUM, chromium, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from fixtures.screen_reader import HEARD, LISTEN, assert_as_shown
 from playwright.async_api import async_playwright
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from tests.rappd.tether.test_phone_eggs import MakePhone, carrier, owner
 from twins.eggs.readers.sessions import read_session
@@ -36,8 +36,7 @@ WATCH = """() => {
 
 
 def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) -> None:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.set_default_timeout(60_000)
         window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
@@ -85,7 +84,6 @@ def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) ->
         page.get_by_role("button", name="OK", exact=True).wait_for()
         far = page.evaluate("window.far")
         heard = page.evaluate(HEARD)
-        browser.close()
     values = [value for value, _ in far]
     assert (
         values == sorted(values) and values[-1] == 1 and far[-1][1].startswith("Sending big.egg: 100 %, ")

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 
 import pytest
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, expect
 
 from tests.rappd.tether.conftest import reachable
-from tests.rappd.tether.phone_browser import PhonePage, chromium
+from tests.rappd.tether.phone_browser import PhonePage
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 CLOSED_PAGE = "If this phone's page is closed then, it says so at your next visit."

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import pytest
 from fixtures.axe import THEMES, VIOLATIONS, axe_core
-from fixtures.chromium import CHROMIUM, needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import expect
 
 from rappd.tether.devices import Device
 from rappd.tether.phone_waiting import PhoneWaiting
@@ -121,8 +121,7 @@ async def test_change_while_the_list_is_read_is_shown_too() -> None:
 @needs_chromium
 def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..., RunningDaemon]) -> None:
     desk = with_news(holding(make_daemon))
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": 390, "height": 844})
         page.set_default_timeout(60_000)
         window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
@@ -147,4 +146,3 @@ def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..
         page.reload()
         page.get_by_label("Conversations and more, 1 waiting").click()
         page.get_by_text("Waiting for you: 1").wait_for()
-        browser.close()
