@@ -48,6 +48,7 @@ from neighborhoods.transport.replies import (
     not_trusted,
     unwelcome,
 )
+from twins.background_tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,7 +88,7 @@ class PeerClient:
         self._round_trips: dict[str, float] = {}
         self._doubted_at: dict[str, float] = {}
         self._doubted: dict[str, PeerConnection] = {}
-        self._reading: set[asyncio.Task[None]] = set()
+        self._reading = BackgroundTasks("reading from a peer failed")
         self._exchanges = Exchanges()
         self._http: aiohttp.ClientSession | None = None
 
@@ -325,9 +326,7 @@ class PeerClient:
     async def close(self) -> None:
         """Ends everything."""
         await self.hang_up()
-        for task in self._reading:
-            task.cancel()
-        await asyncio.gather(*self._reading, return_exceptions=True)
+        await self._reading.close()
         if self._http is not None:
             await self._http.close()
 
@@ -367,9 +366,7 @@ class PeerClient:
             await socket.close()
             exchange.check(peer)
         line = PeerConnection(socket, self._requests(peer), name=peer.name, protocol=socket.protocol)
-        task = asyncio.ensure_future(self._read(peer, line))
-        self._reading.add(task)
-        task.add_done_callback(self._reading.discard)
+        self._reading.spawn(self._read(peer, line))
         return line
 
     async def _why_no_line(self, peer: Peer, address: str, context: ssl.SSLContext) -> ReportableError:

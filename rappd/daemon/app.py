@@ -88,6 +88,7 @@ from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants, TwinListeners
 from rappd.tether.service import MakeListener, PhoneServices, TetherService
 from rappd.transcript.frames import RestoredConversations
+from twins.background_tasks import BackgroundTasks
 from twins.trust.trust import Trust
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
@@ -339,7 +340,7 @@ class Daemon:
         self.webhooks = Webhooks(
             home.keys / "webhooks.json", self.dispatcher, self.tenants.of_workspace, self.notices
         )
-        self._background: set[asyncio.Task[Any]] = set()
+        self._background = BackgroundTasks("background work failed")
         self._operations_of = upper.agents
         self.twin_api = TwinHostApi(self.dispatcher, self.tenants, self.twins, self.checkpoints)
         self.fleet = FleetOperations(
@@ -488,9 +489,7 @@ class Daemon:
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
-        task = asyncio.ensure_future(work)
-        self._background.add(task)
-        task.add_done_callback(self._background_ended)
+        self._background.spawn(work)
 
     def tell(self, changes: list[Change], *, quiet: bool = False) -> None:
         """Reports changes of agent files: in the log, and to watchers."""
@@ -516,9 +515,7 @@ class Daemon:
         await self.federation.close()
         await self.snapshots.close()
         await self.eggs.close()
-        for task in list(self._background):
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._background.close()
         await self.supervisor.close()
         await self.providers.close()
         if self.mode != "read":
@@ -568,11 +565,6 @@ class Daemon:
     def _last_talks(self) -> dict[str, float]:
         with Reader(self.home.database) as record:
             return record.last_talks()
-
-    def _background_ended(self, task: asyncio.Task[Any]) -> None:
-        self._background.discard(task)
-        if not task.cancelled() and (error := task.exception()):
-            log.error("background work failed", exc_info=error)
 
     async def _remember_model(self, model: str) -> None:
         await asyncio.to_thread(write_setting, self.home, "model", model)

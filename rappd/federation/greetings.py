@@ -19,6 +19,7 @@ from rappd.federation.components import FederationBase, FederationComponents, Pe
 from rappd.federation.peer_greeting import PeerGreeting, read_greeting
 from rappd.federation.roster_changes import RosterChanges
 from rappd.federation.witness import AnchorWitness
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -39,12 +40,12 @@ class Greetings:
         witness: AnchorWitness,
         roster_changes: RosterChanges,
         peer_events: PeerEventHandler,
-        spawn: Callable[[Any], None],
+        tasks: BackgroundTasks,
     ) -> None:
         self._base, self._parts, self._caller = base, parts, caller
         self._peers = base.peer_store
         self._witness, self._roster_changes = witness, roster_changes
-        self._peer_events, self._spawn = peer_events, spawn
+        self._peer_events, self._tasks = peer_events, tasks
 
     def of(self, fingerprint: str) -> PeerGreeting:
         """The last HELLO of that peer; an empty one before it said any."""
@@ -92,10 +93,10 @@ class Greetings:
             )
         self._base.announced[fingerprint] = greeting
         if changes := self._roster_changes.heard(peer, data):
-            self._spawn(changes)
+            self._tasks.spawn(changes)
         called = tame(greeting.name)
         if called not in ("", tame(peer.called)):
-            self._spawn(self._peers.calls_itself(fingerprint, called))
+            self._tasks.spawn(self._peers.calls_itself(fingerprint, called))
 
     async def ask_witnesses(self) -> list[dict[str, Any]]:
         """The anchors of this machine that each machine of the same owner keeps."""

@@ -47,6 +47,7 @@ from rappd.federation.errors import (
 from rappd.store.inbox_table import Unfinished
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tenants.tenants import Tenants
+from twins.background_tasks import BackgroundTasks
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle.lookup import find_active
 
@@ -91,7 +92,7 @@ class InboundHandler:
         self._turns = dispatcher.guests_turns
         self._pushed: set[Turn] = set()
         """Turns whose end goes to their caller's own listener."""
-        self._later: set[asyncio.Task[None]] = set()
+        self._later = BackgroundTasks("an answer to another machine failed")
 
     async def receive(
         self, envelope: Envelope, caller: Caller, *, stream: bool | None = None
@@ -197,9 +198,7 @@ class InboundHandler:
 
     async def close(self) -> None:
         """Pushes nothing more. Turns are stopped by the dispatcher; after the next start they are answered as cut off."""
-        for task in self._later:
-            task.cancel()
-        await asyncio.gather(*self._later, return_exceptions=True)
+        await self._later.close()
 
     async def _help(self, envelope: Envelope, caller: Caller, stream: bool | None) -> Envelope:
         inner, tenant = await self._addressing.of(envelope, caller)
@@ -283,7 +282,7 @@ class InboundHandler:
     def _push_later(self, turn: Turn, envelope: Envelope) -> None:
         if turn not in self._pushed:
             self._pushed.add(turn)
-            self._spawn(self._push_when_done(turn, envelope))
+            self._later.spawn(self._push_when_done(turn, envelope))
 
     async def _push_when_done(self, turn: Turn, envelope: Envelope) -> None:
         try:
@@ -332,16 +331,6 @@ class InboundHandler:
         """``from`` is the dispatcher's to say: whom it was to, or this machine when it was to everybody."""
         sender = asked.recipient if asked.recipient != wire.BROADCAST else agent_id(HOST, self._node)
         return Envelope(asked.id, sender, asked.sender, reply.verb, reply.data, reply.extensions)
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._later.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._later.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("an answer to another machine failed", exc_info=error)
 
 
 async def _alone(number: int, reply: Envelope) -> AsyncIterator[tuple[int, Envelope]]:

@@ -160,7 +160,7 @@ class PeerToolGateway:
             raise
         except asyncio.CancelledError:  # nobody waits for the turn any more
             m.dispatcher.record_cancelled(context, asked)
-            m.spawn(self._calls.cancel(peer.fingerprint, asked.id))
+            m.tasks.spawn(self._calls.cancel(peer.fingerprint, asked.id))
             raise
         if reply.verb == ACK:  # its end is written down when it comes
             await self._calls.keep(peer, asked, path=path, trace=trace, accepted=True)

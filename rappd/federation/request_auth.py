@@ -24,6 +24,7 @@ from rappd.dispatch.rights import Caller
 from rappd.federation.code_access import CodeAccess
 from rappd.store.inbox_table import InboxTable
 from rappd.store.token_table import TokenTable
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,9 @@ class RequestAuthenticator:
         self._counting = asyncio.Lock()
         self._counted: dict[tuple[str, str], None] = {}
         self._used: dict[str, float] = {}
-        self._noting: set[asyncio.Task[bool]] = set()
+        self._noting = BackgroundTasks(
+            lambda error: log.warning("when an access was used could not be noted: %s", error)
+        )
         self._grants = Authorizer(identity.public, revoked, book.was_revoked)
 
     @classmethod
@@ -185,14 +188,7 @@ class RequestAuthenticator:
         if now - self._used.get(jti, -NOTED_EVERY) < NOTED_EVERY:
             return
         self._used[jti] = now
-        task = asyncio.ensure_future(self._rows.use(jti, WITHOUT_LIMIT, _now()))
-        self._noting.add(task)
-        task.add_done_callback(self._noted)
-
-    def _noted(self, task: asyncio.Task[bool]) -> None:
-        self._noting.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("when an access was used could not be noted: %s", error)
+        self._noting.spawn(self._rows.use(jti, WITHOUT_LIMIT, _now()))
 
 
 def _now() -> int:

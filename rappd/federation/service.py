@@ -48,6 +48,7 @@ from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
 from rappd.store.token_table import TokenTable
 from rappd.tenants.tenants import Tenants
+from twins.background_tasks import BackgroundTasks
 
 if TYPE_CHECKING:
     from neighborhoods.discovery.peers_file import PeersFile
@@ -116,6 +117,7 @@ class FederationService:
         self.failure: ReportableError | None = None
         """The reason why it could not start yet; it tries again."""
         self.peer_events = PeerEventHandler(self.on_sign_of_life, lambda: self.parts.presence, self.troubles)
+        self.tasks = BackgroundTasks("work for another machine failed")
         self.greetings = Greetings(
             self._base,
             lambda: self.parts,
@@ -123,9 +125,8 @@ class FederationService:
             self.witness,
             self._roster_changes,
             self.peer_events,
-            self.spawn,
+            self.tasks,
         )
-        self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def parts(self) -> FederationComponents:
@@ -239,9 +240,7 @@ class FederationService:
 
     async def close(self) -> None:
         """Stops everything. Accepted requests stay recorded and are resumed after the next start."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.tasks.close()
         if self._parts is None:
             return
         await self.greetings.hand_anchors()  # of turns that ended since the goodbye
@@ -294,7 +293,7 @@ class FederationService:
             self.parts.presence.tell(fingerprint)
         self.parts.outbox.heard_from(fingerprint)
         if address and not self.peer_store.was_seen(fingerprint, address):
-            self.spawn(self.peer_store.seen(fingerprint, address))
+            self.tasks.spawn(self.peer_store.seen(fingerprint, address))
 
     def agents_changed(self) -> None:
         """Announces what changed: at once to connected peers and to members that were left, to others when they ask."""
@@ -353,7 +352,7 @@ class FederationService:
     def over(self, row: OutgoingEnvelope) -> None:
         """Something of the outbox came to an end, and the disk says so: an egg's bytes are needed no more."""
         if row.verb == EGG:
-            self.spawn(asyncio.to_thread(self.outgoing_eggs.remove, row.id))
+            self.tasks.spawn(asyncio.to_thread(self.outgoing_eggs.remove, row.id))
 
     async def looks(self) -> object:
         """Another value whenever a screen would show other machines differently: who is there, who asks."""
@@ -366,12 +365,6 @@ class FederationService:
         found = hash(tuple((one.fingerprint, one.name) for one in self.parts.sightings.machines()))
         return self.peer_store.version, asking, here, troubles, said, found
 
-    def spawn(self, work: Any) -> None:
-        """Runs ``work`` beside everything else; a failure is logged."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
     def _peer_changed(self, what: str, peer: Peer) -> None:
         self._know_peers()
         if what == "changed":
@@ -382,12 +375,12 @@ class FederationService:
             self.parts.outbox.cleared(peer.fingerprint)
         elif what == "revoked":
             log.warning("security: the trust in %s (%s) was ended", peer.name, peer.fingerprint[:16])
-            self.spawn(self._unpin(peer.certificate))
+            self.tasks.spawn(self._unpin(peer.certificate))
             self.parts.credentials.forget(peer.fingerprint)
             self.parts.presence.forget(peer.fingerprint)
             self.announced.pop(peer.fingerprint, None)
             self.troubles.pop(peer.fingerprint, None)
-            self.spawn(self.parts.carrier.part_from(peer.fingerprint))
+            self.tasks.spawn(self.parts.carrier.part_from(peer.fingerprint))
 
     def _know_peers(self) -> None:
         peers = self.peer_store.all()
@@ -415,7 +408,7 @@ class FederationService:
         by_prefix = {peer.prefix: self.caller(peer) for peer in self.peer_store.all()}
         await self.parts.receiver.resume(by_prefix.get, [row for row in unfinished if row.body])
         await self.parts.outbox.resume()
-        self.spawn(self._tidy())
+        self.tasks.spawn(self._tidy())
 
     async def _tidy(self) -> None:
         """Forgets, now and then, what nobody asks for any more."""
@@ -425,11 +418,6 @@ class FederationService:
             await self.tables.outbox.forget_before(at)
             await self.eggs.remove_old()
             await asyncio.sleep(TIDY_SECONDS)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("work for another machine failed", exc_info=error)
 
 
 def _unanswered(row: OutgoingEnvelope) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.rate_limit import RateLimit, RateLimitedError
 from rappd.errors import NotFoundError
 from rappd.store.anchor_file import AnchorFile, Witnessed
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +50,7 @@ class AnchorWitness:
         self._kept: dict[str, list[Witnessed]] = {}
         self._handed: dict[str, tuple[float, str]] = {}
         self._taking = RateLimit(TAKEN_A_MINUTE, 60)
-        self._writing: set[asyncio.Task[None]] = set()
+        self._writing = BackgroundTasks("an anchor of a peer was not written down")
         self._unwritten: dict[str, list[dict[str, Any]]] = {}
         """Anchors by node that could not be kept; the node's next HELLO tries them again."""
         self._ready = False
@@ -62,7 +63,7 @@ class AnchorWitness:
 
     async def close(self) -> None:
         """Returns once what was taken is written."""
-        await asyncio.gather(*self._writing, return_exceptions=True)
+        await self._writing.settle()
 
     def offer(self, peer: Peer, *, now: bool = False) -> dict[str, Any]:
         """The data that a HELLO to this peer brings along: the newest anchor, if it has not got it.
@@ -180,12 +181,7 @@ class AnchorWitness:
             log.error("security: %s sent anchor %d of its event log, %s", peer.name, anchor.counter, fault)
         new = Witnessed(0, node, anchor.counter, time.time_ns() // 1000, fault, anchor.to_json())
         kept.append(new)
-        self._write(node, new)
-
-    def _write(self, node: str, new: Witnessed) -> None:
-        task = asyncio.ensure_future(self._written(node, new))
-        self._writing.add(task)
-        task.add_done_callback(self._writing.discard)
+        self._writing.spawn(self._written(node, new))
 
     async def _written(self, node: str, new: Witnessed) -> None:
         drop = _surplus(self._kept[node])

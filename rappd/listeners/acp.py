@@ -45,6 +45,7 @@ from rappd.listeners.program_turns import RefusedTurnError, begin
 from rappd.listeners.programs import BRAINSTEM, Program, Target, program_of, shown_name, target_of, targets
 from rappd.listeners.recorded_turns import earlier, thread_in
 from rappd.version import __version__
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 routes = web.RouteTableDef()
@@ -88,7 +89,7 @@ class AcpConnection:
 
     def __init__(self, socket: web.WebSocketResponse, program: Program, check: Callable[[], object]) -> None:
         self._socket, self._program, self._check = socket, program, check
-        self._at_work: set[asyncio.Task[None]] = set()
+        self._at_work = BackgroundTasks("a request of an editor failed")
         self._prompts: dict[str, Turn | None] = {}
         self._cancelled: set[str] = set()
         self._questions: dict[Id, asyncio.Future[Any]] = {}
@@ -128,15 +129,11 @@ class AcpConnection:
                 too_many = RpcError(INVALID_REQUEST, "Too many requests at once.", do="Wait.")
                 await self._refuse(too_many, found.id)
             else:
-                task = asyncio.ensure_future(self._handle(found, found.id))
-                self._at_work.add(task)
-                task.add_done_callback(self._at_work.discard)
+                self._at_work.spawn(self._handle(found, found.id))
 
     async def close(self) -> None:
         """Lets go of what was asked. A prompt goes on: its answer is in the session when it is loaded again."""
-        for task in self._at_work:
-            task.cancel()
-        await asyncio.gather(*self._at_work, return_exceptions=True)
+        await self._at_work.close()
 
     async def _handle(self, call: RpcCall, id: Id) -> None:
         try:

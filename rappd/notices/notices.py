@@ -5,7 +5,6 @@ They have a place of their own on each screen, and are never a part of an answer
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import time
@@ -18,6 +17,7 @@ from envelopes.errors import ReportableError
 from neighborhoods.discovery.announcement import tame
 from rappd.errors import NotFoundError, StoreError
 from rappd.store.notice_table import Notice, NoticeTable
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ class Notices:
         """Each of ``listeners`` gets every new notice, ``gone`` the key of each that is settled or was dismissed."""
         self._table, self._listeners, self._gone = table, tuple(listeners), gone
         self._waiting: dict[str, Notice] = {}
-        self._writes: set[asyncio.Task[None]] = set()
+        self._writes = BackgroundTasks("a notice was not written down")
         self._unwritten: set[str] = set()
         """Keys whose change could not be written down; each later write tries them again."""
         self.watchers: set[Callable[[], None]] = set()
@@ -124,7 +124,7 @@ class Notices:
         """Waits until all is written."""
         for key in self._unwritten:
             self._write(key)
-        await asyncio.gather(*self._writes, return_exceptions=True)
+        await self._writes.settle()
 
     async def _dismiss(self, notice: Notice) -> None:
         if self._table is not None:
@@ -147,9 +147,7 @@ class Notices:
     def _write(self, key: str) -> None:
         """Writes down that the notice of this key waits, or does not wait any more."""
         if self._table is not None:
-            task = asyncio.ensure_future(self._written(self._table, key))
-            self._writes.add(task)
-            task.add_done_callback(self._writes.discard)
+            self._writes.spawn(self._written(self._table, key))
 
     async def _written(self, table: NoticeTable, key: str) -> None:
         for one in [key, *(self._unwritten - {key})]:

@@ -26,6 +26,7 @@ from rappd.sessions.session_record import SessionRecord, page_of
 from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
 from rappd.store.records import Event
 from rappd.store.store import Store
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -124,7 +125,7 @@ class Sessions:
         self._sentences = Sentences(dispatcher, self.participants)
         self._open: dict[str, Session] = {}
         self._opening = asyncio.Lock()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = BackgroundTasks(_work_failed)
 
     async def open(self, id: str = "") -> Session:
         """The session of that id; a new one where there is none, or no id."""
@@ -262,15 +263,13 @@ class Sessions:
 
         interrupting = said.via == "mic" and WORKFLOWS.admits(caller_of(speaker))
         work = (self._interject(session, speak) if interrupting else None) or speak()
-        asking = session.asking[id] = Asking(recorded, self._spawn(work))
+        asking = session.asking[id] = Asking(recorded, self._tasks.spawn(work))
         asking.answered.add_done_callback(lambda task: _over(session, id, asking))
         return asking
 
     async def close(self) -> None:
         """Ends what is under way."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
 
     async def _take_up(self, session: Session) -> Session:
         if not await self.record.events(session.thread, last=1):
@@ -285,7 +284,7 @@ class Sessions:
         session.take(records)
         self._look_after(session)
         self._open[session.id] = session
-        self._spawn(self._show_news(session))
+        self._tasks.spawn(self._show_news(session))
         self._changed()
         return session
 
@@ -298,13 +297,13 @@ class Sessions:
         await self.note_first(session, kind, by=by, text=text, **more)
         session.guests.apply(kind, more)
         self._look_after(session)
-        self._spawn(self._show_participants(session))
+        self._tasks.spawn(self._show_participants(session))
 
     def _look_after(self, session: Session) -> None:
         """Shows from now on who of a session's guests comes and goes."""
         if session.guests.invited and session.id not in self._looking:
             self._looking.add(session.id)
-            self._spawn(self._look(session))
+            self._tasks.spawn(self._look(session))
 
     async def _look(self, session: Session) -> None:
         seen: object = None
@@ -375,19 +374,12 @@ class Sessions:
             listener.show({"type": "presence", "here": session.here})
         self._changed()
 
-    def _spawn(self, work: Any) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
 
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, ReportableError):  # told to the phone that waits for it
-            log.warning("work of a session was refused: %s", error)
-        elif error is not None:
-            log.error("work of a session failed", exc_info=error)
+def _work_failed(error: BaseException) -> None:
+    if isinstance(error, ReportableError):  # told to the phone that waits for it
+        log.warning("work of a session was refused: %s", error)
+    else:
+        log.error("work of a session failed", exc_info=error)
 
 
 def _over(session: Session, id: str, asking: Asking) -> None:

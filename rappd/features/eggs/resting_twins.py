@@ -10,6 +10,7 @@ from typing import Any
 
 from envelopes.errors import ReportableError
 from rappd.tenants.tenants import Tenants
+from twins.background_tasks import BackgroundTasks
 from twins.eggs.parsed_egg import Destination
 
 log = logging.getLogger(__name__)
@@ -25,23 +26,16 @@ class RestingTwins:
         self._tenants = tenants
         self._refresh_host = refresh_host
         self._hatching = asyncio.Lock()
-        self._under_way: set[asyncio.Task[Any]] = set()
+        # An error is its caller's, who may have disconnected.
+        self._under_way = BackgroundTasks(lambda error: log.info("an egg: %s", error))
 
     async def close(self) -> None:
         """Returns when what is under way has come to its end."""
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._under_way.settle()
 
     async def to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """Awaits ``work``, which goes on to its end when the caller disconnects."""
-        task = asyncio.ensure_future(work)
-        self._under_way.add(task)
-        task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._under_way.discard(task)
-        if not task.cancelled() and (error := task.exception()):  # the caller may have disconnected
-            log.info("an egg: %s", error)
+        return await asyncio.shield(self._under_way.spawn(work))
 
     async def alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """Runs ``work`` with no other hatching under way.

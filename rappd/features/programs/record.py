@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from rappd.errors import StoreError
 from rappd.store.program_table import ProgramRow, ProgramTable
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -52,7 +53,7 @@ class ProgramRecord:
         self._loaded = False
         self._changed: set[tuple[str, str, str]] = set()
         self._writing: asyncio.TimerHandle | None = None
-        self._written: set[asyncio.Task[None]] = set()
+        self._written = BackgroundTasks("when a program connected was not noted")
         self._rows: OrderedDict[tuple[str, str, str], ProgramRow] = OrderedDict()
         self._continued: OrderedDict[bytes, str] = OrderedDict()
 
@@ -88,7 +89,7 @@ class ProgramRecord:
         if self._writing is not None:
             self._writing.cancel()
             await self._write()
-        await asyncio.gather(*self._written, return_exceptions=True)
+        await self._written.settle()
 
     def session_after(self, program: Known, sender: str, history: Iterable[Mapping[str, Any]]) -> str:
         """The session in which exactly this was said, "" where it is not known: clients repeat all that was said."""
@@ -115,9 +116,7 @@ class ProgramRecord:
         return row
 
     def _write_later(self) -> None:
-        task = asyncio.ensure_future(self._write())
-        self._written.add(task)
-        task.add_done_callback(self._written.discard)
+        self._written.spawn(self._write())
 
     async def _write(self) -> None:
         self._writing, changed, self._changed = None, self._changed, set()

@@ -26,6 +26,7 @@ from rappd.dispatch.rights import Caller
 from rappd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from rappd.notices.notices import Notices
 from rappd.tenants.tenant import Tenant
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class Webhooks:
         self._limit = RateLimit(PER_MINUTE, 60, clock)
         self._telling = RateLimit(TOLD_PER_MINUTE, 60, clock)
         self._active: dict[str, int] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks("the answer to a webhook was not reported")
 
     def all(self) -> list[Webhook]:
         """Every webhook, by name. Raises ``StoreError`` for a damaged list."""
@@ -153,9 +154,7 @@ class Webhooks:
 
     async def close(self) -> None:
         """Waits no longer for answers."""
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.close()
 
     def _with_folder(self) -> list[Webhook]:
         return [one for one in self.all() if one.folder]
@@ -194,9 +193,7 @@ class Webhooks:
             said = f"Webhook {hook.name}{how}: {line}"
             self._notices.add(said, "", kind="webhook", key=key, quiet=not self._may_tell(hook))
 
-        task = asyncio.ensure_future(follow())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.spawn(follow())
         return id
 
     async def _look(self, hook: Webhook) -> None:

@@ -30,6 +30,7 @@ from rappd.sessions.workflows.library import WorkflowLibrary
 from rappd.sessions.workflows.run_record import RunRecord, is_running, last_run, plain_answer, player_of
 from rappd.sessions.workflows.run_rights import RunRights
 from rappd.sessions.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Coordinator:
         self._rights = RunRights(sessions.participants, device)
         self._runs: dict[str, _Run] = {}
         self._starting: set[str] = set()
-        self._tasks: set[asyncio.Task[Any]] = set()
+        self._tasks = BackgroundTasks("a workflow failed")
         self._closing = False
 
     def running(self) -> list[dict[str, Any]]:
@@ -231,11 +232,10 @@ class Coordinator:
         """Ends turns; their steps are asked again after the next start."""
         self._closing = True
         turns = [one.turn for one in self._runs.values() if one.turn is not None]
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
         for turn in turns:
             turn.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.settle()
         await asyncio.gather(*(turn.over_within(None) for turn in turns))
 
     async def _known(self, session: Session) -> _Run | None:
@@ -328,7 +328,7 @@ class Coordinator:
                 envelope, caller, thread=run.session.thread, names=(run.workflow.driver.name, played.name)
             )
         )
-        self._spawn(self._await_turn(run, run.turn))
+        self._tasks.spawn(self._await_turn(run, run.turn))
 
     async def _await_turn(self, run: _Run, turn: Turn) -> None:
         await turn.over_within(None)
@@ -417,13 +417,3 @@ class Coordinator:
     def _shown(self, run: _Run) -> dict[str, Any]:
         told = noting.position(run.record, run.workflow)
         return {**told, "session": run.session.id, "thread": run.session.thread}
-
-    def _spawn(self, work: Any) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a workflow failed", exc_info=error)

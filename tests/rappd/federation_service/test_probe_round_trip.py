@@ -10,6 +10,7 @@ import pytest
 
 from envelopes.envelope import HELLO
 from rappd.federation.greetings import Greetings
+from twins.background_tasks import BackgroundTasks
 
 
 async def test_probe_tells_the_round_trip_of_an_open_connection() -> None:
@@ -21,7 +22,7 @@ async def test_probe_tells_the_round_trip_of_an_open_connection() -> None:
         return None
 
     pi = SimpleNamespace(name="pi", called="pi", fingerprint="4f2a" * 16)
-    parts = SimpleNamespace(
+    parts: Any = SimpleNamespace(
         catalogue=SimpleNamespace(hello=lambda _: {}),
         carrier=SimpleNamespace(probe=hello, round_trip=lambda _: 0.0042),
     )
@@ -32,7 +33,8 @@ async def test_probe_tells_the_round_trip_of_an_open_connection() -> None:
     base: Any = SimpleNamespace(
         peer_store=SimpleNamespace(get=lambda _: pi), announced={}, node=SimpleNamespace(id="desk")
     )
-    caller: Any = lambda _: None  # noqa: E731
-    greetings = Greetings(base, lambda: parts, caller, quiet, rosters, quiet, caller)  # type: ignore[arg-type,return-value]
+    greetings = Greetings(
+        base, lambda: parts, lambda _: quiet, quiet, rosters, quiet, BackgroundTasks("failed")
+    )
     assert await greetings.probe(pi.fingerprint) == pytest.approx(4.2)
     assert greetings.is_known(pi.fingerprint)
