@@ -461,7 +461,7 @@ class Daemon:
         if self.mode == "read":
             await self.federation.peer_store.load()
         else:
-            await asyncio.to_thread(self.eggs.home_eggs.importer.recover)
+            await asyncio.to_thread(startup.recover_eggs, self.eggs.home_eggs)
             await self.federation.load_peers()
             await startup.recover_twins(self.twins.lifecycle)
         await self.tenants.recall()

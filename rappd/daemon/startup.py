@@ -44,7 +44,7 @@ def record_upgrade(home: Path, host: Workspace, *, machine: str, lay_egg: Callab
 
 def recover(home: Path, host: Workspace, eggs: HomeEggs, *, machine: str) -> None:
     """Finishes interrupted installs, records an upgrade and delivers waiting conversations. Blocks on the disk."""
-    eggs.importer.recover()
+    recover_eggs(eggs)
     try:
         record_upgrade(home, host, machine=machine, lay_egg=eggs.packing.lay_before_bond)
     except ReportableError as problem:  # a damaged rappid.json must not keep the owner out
@@ -52,6 +52,18 @@ def recover(home: Path, host: Workspace, eggs: HomeEggs, *, machine: str) -> Non
     try:  # before the first turn: else it would stand beside what was said elsewhere
         eggs.importer.deliver_waiting(failed=log.error)
     except ReportableError as problem:
+        log.error("%s %s", problem, problem.do)
+
+
+def recover_eggs(eggs: HomeEggs) -> None:
+    """Finishes interrupted installs; holds files that earlier eggs brought as data and that would run now."""
+    eggs.importer.recover()
+    try:
+        for path in eggs.importer.hold_former_data():
+            log.warning(
+                "%s came in an egg as data and would run from now on: it waits for your approval", path
+            )
+    except ReportableError as problem:  # a damaged list: nothing that came with an egg runs until it is whole
         log.error("%s %s", problem, problem.do)
 
 

@@ -24,9 +24,6 @@ from rappd.daemon.local_models import local_urls
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.settings.load import Settings, host_workspace
 from rappd.tenants.workspace_variables import env_file_state
-from twins.eggs.readers.member_paths import decides
-from twins.installer.planning import Standing
-from twins.installer.receipts import Receipts
 from twins.trust.quarantined_files import held_everywhere
 from twins.trust.trust import Trust
 from twins.workspace.listing import scan
@@ -97,28 +94,6 @@ def check_souls(visit: CheckContext) -> Iterator[Finding]:
             if (fault := fault_of(content or b"")) is not None:
                 what = f"{name}: {workspace.soul.name} {fault}; what can be read of it is used"
                 yield Finding("Soul", "note", what, SAVE_AS_UTF8)
-
-
-def check_unread_rules(visit: CheckContext) -> Iterator[Finding]:
-    """Files of earlier eggs that are going to decide what runs, from before such files waited for approval."""
-    home = visit.home
-    for receipt in Receipts(home.root).listing():
-        if receipt.rolled_back_at or receipt.standing in (Standing.SELF, Standing.TRUSTED):
-            continue
-        paths = [
-            one.path
-            for one in receipt.files
-            if not one.held and decides(one.path) and (home.root / receipt.workspace / one.path).is_file()
-        ]
-        if paths:
-            more = f" and {len(paths) - _NAMED} more" if len(paths) > _NAMED else ""
-            what = f"{receipt.name}: {', '.join(paths[:_NAMED])}{more} came in an egg, unread; they will decide what runs"
-            yield Finding(
-                "Approvals",
-                "note",
-                what,
-                f"read them, and remove what you do not know: {tilde(home.root / receipt.workspace)}",
-            )
 
 
 def check_variables(visit: CheckContext) -> Iterator[Finding]:

@@ -14,7 +14,6 @@ from rappd.diagnostics.agents import (
     check_sandbox,
     check_souls,
     check_thinking,
-    check_unread_rules,
     check_variables,
 )
 from rappd.diagnostics.finding import CheckContext, Finding
@@ -65,7 +64,6 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Record", check_store),
     ("Agents", check_agents),
     ("Approvals", check_approvals),
-    ("Approvals", check_unread_rules),
     ("Variables", check_variables),
     ("Soul", check_souls),
     ("Thinking", check_thinking),

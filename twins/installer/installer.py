@@ -21,6 +21,7 @@ from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError, TwinError
 from twins.fs.file_transaction import PREFIX, resume
 from twins.installer.errors import PlanChangedError, from_disk
+from twins.installer.former_data import hold_former_data
 from twins.installer.hatching import PreBond, hatch_plan
 from twins.installer.placement import (
     INERT_FOLDERS,
@@ -228,6 +229,11 @@ class Installer:
         """To be called at start-up, before any workspace's code runs."""
         with self._lock():
             return recover_all(self.home, self._host, self._held)
+
+    def hold_former_data(self) -> list[str]:
+        """Holds what earlier versions laid as data and this one would run: at start-up, after ``recover``."""
+        with self._lock():
+            return hold_former_data(self.home, self._host, self._held, self.receipts)
 
     def deliver_waiting(self, *, failed: Callable[[str], None] | None = None) -> int:
         """Hands over conversations of eggs that were hatched while no daemon was there; how many were new.

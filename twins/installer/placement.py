@@ -276,19 +276,19 @@ _RAPPD_FOLDERS = {
 }
 
 
-def role_here(part: Part, destination: Destination) -> Role:
+def role_here(target: str, role: Role, destination: Destination) -> Role:
     """The role of a part at its destination: its place counts for more than its declared role."""
     if destination is Destination.INERT:
-        return part.role
-    path = folded(part.target)
+        return role
+    path = folded(target)
     first, slash, _ = path.partition("/")
     if slash and first in _CODE_FOLDERS and is_code(path):
-        return part.role if part.role.is_code else _CODE_FOLDERS[first]
+        return role if role.is_code else _CODE_FOLDERS[first]
     if is_workflow(path):
         return Role.WORKFLOW
     if decides(path):
         return Role.RULES
-    return _OWN_FILES.get(path, part.role)
+    return _OWN_FILES.get(path, role)
 
 
 def runs(role: Role, destination: Destination) -> bool:

@@ -278,7 +278,7 @@ class _Rows:
         self._names: dict[tuple[str, str], dict[str, list[str]]] = {}
 
     def row(self, part: Part, opened_walks: LinkFreeFolders) -> Row:
-        role = role_here(part, self._destination)
+        role = role_here(part.target, part.role, self._destination)
 
         def row(action: Action, why: str = "", same: bool = False, old: str = "") -> Row:
             return Row(action, role, part.name, part.target, part.size, why, same=same, old=old)

@@ -121,11 +121,11 @@ class Receipts:
 
     def listing(self) -> list[Receipt]:
         """All of them, newest first. Raises ``BadFileError`` for a damaged one."""
-        return [self.read(ident) for ident in reversed(self._idents())]
+        return [self.read(ident) for ident in reversed(self.idents())]
 
     def find(self, selector: str) -> Receipt:
         """The receipt whose id starts with ``selector``; the id alone is enough. Raises ``NoSuchHatchingError``."""
-        found = [ident for ident in self._idents() if selector and ident.startswith(selector)]
+        found = [ident for ident in self.idents() if selector and ident.startswith(selector)]
         if len(found) != 1:
             what = (
                 f'Several hatchings begin with "{selector[:40]}".'
@@ -167,7 +167,8 @@ class Receipts:
         names = (path.name.removesuffix(SUFFIX) for path in self.folder.glob(f"*{SUFFIX}"))
         return sorted(name for name in names if _ID.fullmatch(name))
 
-    def _idents(self) -> list[str]:
+    def idents(self) -> list[str]:
+        """The ids of all of them, oldest first."""
         if not self.folder.is_dir():
             return []
         names = (

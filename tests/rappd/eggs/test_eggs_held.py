@@ -11,6 +11,19 @@ from fixtures.twin_workspace import KETTLE, Place
 
 from twins.eggs.readers.detect import open_egg
 
+SUMS = """
+from dataclasses import dataclass
+from agents.listener import listener
+
+@listener()
+@dataclass
+class Sum:
+    "Adds one."
+    number: int = 1
+
+def handle(payload: Sum) -> str:
+    return str(payload.number + 1)
+"""
 PUMP = 'name = "pump"\n\n\ndef handle(method, path, body):\n    return {"water": "runs"}, 200\n'
 
 
@@ -143,20 +156,51 @@ def test_files_that_will_decide_what_runs_wait_like_code(two: tuple[Place, Place
     ]  # fmt: skip
 
 
-def test_doctor_lists_such_files_of_earlier_eggs(two: tuple[Place, Place], tmp_path: Path) -> None:
+def test_listener_travels_quarantined_and_the_organism_of_the_home_stays(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
+    desk, kitchen = two
+    key = desk.new("Adder")
+    desk.give(key, "agents/sums_listener.py", SUMS)
+    assert desk.runs(key, "sums") == "2"
+    written = desk.daemon.home / "schemas" / key / "sums/v1.xsd"
+    desk.daemon.wait_for(written.is_file)
+    (desk.daemon.home / "organism.yaml").write_text("organism: {name: mine}\n")
+    eggs = [desk.pack(key, tmp_path / "adder.egg"), desk.pack("", tmp_path / "brainstem.egg")]
+    for egg in eggs:
+        names = zipfile.ZipFile(egg).namelist()
+        assert [one for one in names if "schemas/" in one or "organism.yaml" in one] == []
+    (desk.daemon.home / "organism.yaml").unlink()
+    assert kitchen.hatch(eggs[0])["quarantine"]["files"][0]["path"] == "agents/sums_listener.py"
+    assert kitchen.runs(key, "sums") != "2"
+    assert not (kitchen.daemon.home / "schemas" / key / "sums").exists()
+    kitchen.post(f"/twins/{key}/agents/approve", {"filename": "sums_listener.py"})
+    assert kitchen.runs(key, "sums") == "2"
+
+
+def test_files_of_earlier_eggs_that_are_code_now_wait_after_the_upgrade(
+    two: tuple[Place, Place], tmp_path: Path
+) -> None:
     desk, kitchen = two
     key = desk.new("Earlier")
-    packed, egg = desk.pack(key, tmp_path / "plain.egg"), tmp_path / "ruled.egg"
+    packed, egg = desk.pack(key, tmp_path / "plain.egg"), tmp_path / "sums.egg"
     unsigned(packed, egg)
     with zipfile.ZipFile(egg, "a") as more:
-        more.writestr("organism.yaml", RULES["organism.yaml"])
-    receipt = kitchen.daemon.home / "eggs/receipts" / f"{kitchen.hatch(egg)['receipt']}.json"
-    said = "organism.yaml came in an egg, unread"
-    assert said not in kitchen.daemon.cli("doctor").stdout, "it waits for approval, which is told"
-    earlier = json.loads(receipt.read_bytes())
-    for row in earlier["files"]:
-        row["held"] = ""  # as before such files waited
-    receipt.write_text(json.dumps(earlier))
-    assert said in " ".join(kitchen.daemon.cli("doctor").stdout.split())
-    (kitchen.twin(key) / "organism.yaml").unlink()
-    assert said not in " ".join(kitchen.daemon.cli("doctor").stdout.split())
+        more.writestr("agents/sums_listener.py", SUMS)
+    receipts, held = (kitchen.daemon.home / name for name in ("eggs/receipts", "held.json"))
+    receipt = receipts / f"{kitchen.hatch(egg)['receipt']}.json"
+    kitchen.daemon.stop()
+    before = json.loads(receipt.read_bytes())
+    for row in before["files"]:
+        row |= {"held": "", "role": "other"}  # as a version laid it that had no listeners
+    receipt.write_text(json.dumps(before))
+    (receipts / "code-rules").unlink(missing_ok=True)
+    known = json.loads(held.read_bytes())
+    del known["held"][f"twins/{key}/agents/sums_listener.py"]
+    held.write_text(json.dumps(known))
+    kitchen.daemon.start()
+    waits = kitchen.get(f"/twins/{key}/agents/held")["held"]
+    assert [one["path"] for one in waits] == ["agents/sums_listener.py"]
+    assert kitchen.runs(key, "sums") != "2"
+    kitchen.post(f"/twins/{key}/agents/approve", {"filename": "sums_listener.py"})
+    assert kitchen.runs(key, "sums") == "2"

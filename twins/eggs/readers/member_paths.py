@@ -27,8 +27,8 @@ _DATA = ".brainstem_data"
 _WORKFLOWS = "workflows"
 # What only the daemon may put there: packages and sources that run unread, notes about files, receipts.
 _RESERVED = frozenset({".deps", ".remote_agents", ".staging", "archived.json", "hatch_receipt.json"})
-_DECIDING = frozenset({"organism.yaml", "organism.yml"})
-_DECIDING_ENDS = ("agent.ts",)
+DECIDING = frozenset({"organism.yaml", "organism.yml"})
+DECIDING_ENDS = ("agent.ts",)
 _TOMBSTONE = "archived.json"
 _CACHE = "__pycache__"
 _REPOSITORY = (".git", "git~1")
@@ -132,7 +132,7 @@ def decides(path: str) -> bool:
     plain = folded(path)
     first, slash, _ = plain.partition("/")
     name = plain.rpartition("/")[2]
-    return (bool(slash) and first == ".ai") or name in _DECIDING or name.endswith(_DECIDING_ENDS)
+    return (bool(slash) and first == ".ai") or name in DECIDING or name.endswith(DECIDING_ENDS)
 
 
 def disarmed(path: str) -> str:
