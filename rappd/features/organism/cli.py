@@ -9,6 +9,7 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_json, print_out, print_status, strip_control
+from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import table
@@ -52,7 +53,7 @@ def check(file: Path | None, printer: Printer) -> None:
     printer.result({"faults": faults, "notes": notes}, _show_check)
     if faults:
         raise BadOrganismError(
-            f"{path.name} has {len(faults)} faults.", do="Mend them; it is read by itself."
+            f"{path.name} has {count(len(faults), 'fault')}.", do="Mend them; it is read by itself."
         )
 
 
