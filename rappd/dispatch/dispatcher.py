@@ -14,22 +14,22 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from itertools import chain, count
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, DONE, ERROR, HELP, NOTE, PARENT, THREAD, THREAD_PATH, Envelope, new_id
+from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARENT, THREAD, THREAD_PATH, Envelope, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
 from envelopes.program_input import ProgramInput
+from rappd.dispatch.at_most_once import AtMostOnce, Timed
 from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.rights import Caller
-from rappd.dispatch.rows import below, now, on_thread, opened, placed, record_of, recordable
+from rappd.dispatch.rows import below, on_thread, opened, record_of
 from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Handler, Repeatable, RequestContext, Turn, Turns
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError
 from rappd.errors import ConflictError, StoreError
-from rappd.store.operations import OF_TIMER, InboxClaim
 from rappd.store.records import ListenerState, Record, ThreadInfo
 from rappd.store.store import Store
 
@@ -41,17 +41,6 @@ Watcher = Callable[[Envelope], None]
 
 _OWNER = "owner"
 _STOPPED = {"preempted": "Interrupted by the operator; it is asked again."}
-
-
-class Timed(NamedTuple):
-    """A HELP of a timer, on a ``thread`` of this machine. ``handler`` makes the one that performs it of its recipient's.
-
-    ``repeatable``: it does no harm if it is performed a second time.
-    """
-
-    thread: str
-    handler: Callable[[Handler], Handler]
-    repeatable: bool = False
 
 
 class Dispatcher:
@@ -70,6 +59,7 @@ class Dispatcher:
         self.operations = Turns()
         """The owner's long operations and calls of other machines; no ``/chat`` finds or stops one by its id."""
         self._unrecorded = UnrecordedReplies(store)
+        self._once = AtMostOnce(self, store, self._unrecorded)
         self.passed = 0
         self.refused = 0
         self.calls = 0
@@ -291,111 +281,15 @@ class Dispatcher:
         turns = self.guests_turns if timed is None else self._turns_of(caller)
 
         def work(turn: Turn) -> Coroutine[Any, Any, Envelope]:
-            return self._perform_once(turn, begun, synced, program, timed)
+            return self._once.perform(turn, begun, synced, program, timed)
 
         return turns.running(envelope.sender, envelope.id) or turns.begin(
             Turn(envelope, caller, work, tells=True)
         )
 
-    async def _perform_once(
-        self, turn: Turn, begun: bool, synced: bool, program: ProgramInput | None, timed: Timed | None
-    ) -> Envelope:
-        if turn.caller.spend is not None and not begun:
-            await turn.caller.spend(turn.envelope)
-        with self._store.group_commit.active():
-            return await self._claimed(turn, begun, synced, program, timed)
-
-    async def _claimed(
-        self, turn: Turn, begun: bool, synced: bool, program: ProgramInput | None, timed: Timed | None
-    ) -> Envelope:
-        envelope = turn.envelope
-        workspace, handler, repeatable = self._resolve(envelope.recipient)
-        outer = envelope
-        known: list[Record | ThreadInfo] = []
-        if timed is not None:
-            envelope = on_thread(envelope, timed.thread)
-            handler, repeatable = timed.handler(handler), lambda _: timed.repeatable
-        else:
-            envelope, info = placed(envelope, workspace)
-            known.append(info)
-        key = (envelope.sender, envelope.id, envelope.verb)
-        records = [*known, record_of(envelope, answers=False)]
-        strict = synced and not repeatable(envelope)
-        owner = workspace if timed is None else OF_TIMER
-        taken, thread, stopped = await self._claim(
-            key, owner, envelope.thread, records, begun=begun, strict=strict
-        )
-        if taken == "accepted":
-            return outer.reply(ACK, {"state": "accepted"})
-        if taken:
-            recorded = await self.recorded(envelope.sender, envelope.id)
-            if recorded is not None:
-                return recorded
-            if begun:
-                return outer.reply(ACK, {"state": taken})
-        if thread:  # a repeat may name another: the answer counts where the question stands
-            envelope = on_thread(envelope, thread)
-        self._announce(envelope)
-        context = RequestContext(
-            envelope, turn.caller, workspace, turn.tell, records=records, program=program,
-            once=timed is None and not outer.extensions.get(THREAD),
-        )  # fmt: skip
-        if taken and not repeatable(envelope):
-            reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
-            reply.data["do"] = "Ask again if it does no harm to do it twice."
-        elif stopped:
-            reply = envelope.refusal(499, "Stopped.", "stopped")
-        else:
-            try:
-                reply = await self._answer(context, handler)
-            except asyncio.CancelledError:
-                if self.closing:
-                    raise
-                reply = envelope.refusal(499, "Stopped.", "stopped")
-        reply, record = recordable(reply, context.state)
-        try:
-            await self._uninterrupted(self._store.commit_reply(record, *key, strict=synced))
-        except StoreError as problem:  # the work is not over before its answer is recorded
-            log.error("the answer to %s waits to be written down: %s", envelope.id, problem)
-            kept = self._unrecorded.keep(reply, records, lambda: self._store.commit_reply(record, *key))
-            await kept.recorded.wait()
-        turn.recorded_at = record.at
-        self._announce(reply)
-        self.passed += 1
-        return reply
-
-    async def _claim(
-        self,
-        key: tuple[str, str, str],
-        workspace: str,
-        thread: str,
-        records: list[Record | ThreadInfo],
-        *,
-        begun: bool,
-        strict: bool,
-    ) -> tuple[str, str, bool]:
-        """Claims a HELP. Returns its former state and thread, "" when it starts now; and if it was cancelled meanwhile.
-
-        ``strict``: the claim is on the disk then. Measured with power cuts: of 111 calls whose claim was only
-        committed, 7 were performed twice.
-        """
-        if begun:
-            began, stopped = await self._uninterrupted(
-                self._store.start_claimed(*key, records, strict=strict)
-            )
-            return ("" if began else "started"), "", stopped
-        taking = InboxClaim(*key, "started", workspace, thread, b"", now(), records)
-        taken, stopped = await self._uninterrupted(self._store.claim(taking, strict=strict))
-        return (taken.state, taken.thread, stopped) if taken is not None else ("", "", stopped)
-
-    async def _uninterrupted(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
-        """Waits for a write also when the task is cancelled. Returns its result, and if it was cancelled."""
-        try:
-            return await writing, False
-        except asyncio.CancelledError:
-            if self.closing or not writing.done():
-                raise
-            return writing.result(), True
+    async def accept(self, envelope: Envelope) -> Envelope | None:
+        """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
+        return await self._once.accept(envelope)
 
     async def recorded(self, sender: str, id: str) -> Envelope | None:
         """The recorded answer to a turn, or a HELP, that its caller named."""
@@ -437,22 +331,7 @@ class Dispatcher:
             await self._commit(placed, answers=True)
             return
         await self._commit_kept(placed, [], record_of(placed, answers=False))
-        self._announce(placed)
-
-    async def accept(self, envelope: Envelope) -> Envelope | None:
-        """Keeps a HELP of another machine for later: None once that is durable, or what became of it already."""
-        workspace, _, _ = self._resolve(envelope.recipient)
-        key = (envelope.sender, envelope.id, envelope.verb)
-        body = emergence.encode(envelope)
-        taken = await self._store.claim(InboxClaim(*key, "accepted", workspace, "", body, now(), []))
-        if taken is None:
-            return None
-        recorded = await self._store.answer_to(*key[:2]) if taken.state == "done" else None
-        return (
-            emergence.from_object(orjson.loads(recorded))
-            if recorded
-            else envelope.reply(ACK, {"state": taken.state})
-        )
+        self.announce(placed)
 
     async def _perform(
         self,
@@ -464,7 +343,7 @@ class Dispatcher:
         program: ProgramInput | None = None,
     ) -> Envelope:
         envelope = turn.envelope
-        workspace, handler, _ = self._resolve(envelope.recipient)
+        workspace, handler, _ = self.resolve(envelope.recipient)
         records: list[Record | ThreadInfo] = []
         if thread:
             envelope = on_thread(envelope, thread)
@@ -485,7 +364,7 @@ class Dispatcher:
             self._write_inside(context, envelope)
         with self._store.group_commit.active():
             try:
-                reply = await self._answer(context, handler)
+                reply = await self.answer(context, handler)
             except asyncio.CancelledError:
                 reason = turn.why_stopped
                 stopped = envelope.refusal(499, _STOPPED.get(reason, "Stopped."), reason)
@@ -495,17 +374,17 @@ class Dispatcher:
                 raise
             record = record_of(reply, answers=turn.tells, state=context.state)
             await self._commit_kept(reply, records, record)
-        self._announce(reply)
-        self.passed += 1
+        self.passes(reply)
         return reply
 
-    def _resolve(self, recipient: str) -> tuple[str, Handler, Repeatable]:
+    def resolve(self, recipient: str) -> tuple[str, Handler, Repeatable]:
+        """The workspace and the handler of a recipient. Raises ``ConflictError`` where it was stopped."""
         routed = self._handlers.get(recipient)
         if routed is None:  # between its listener and here
             raise ConflictError("It was stopped before it could answer.", do="Ask again.")
         return routed
 
-    async def _answer(self, context: RequestContext, handler: Handler) -> Envelope:
+    async def answer(self, context: RequestContext, handler: Handler) -> Envelope:
         """Returns the reply of a HELP; only cancellation passes through."""
         envelope = context.envelope
         try:
@@ -528,15 +407,15 @@ class Dispatcher:
         record = record_of(envelope, answers=False, state=state)
         outer.records.append(record)
         self._store.queue(record)
-        self._announce(envelope)
+        self.announce(envelope)
 
     def _write(self, envelope: Envelope) -> None:
         self._store.queue(record_of(envelope, answers=False))
-        self._announce(envelope)
+        self.announce(envelope)
 
     async def _commit(self, envelope: Envelope, *, answers: bool) -> None:
         await self._store.commit(record_of(envelope, answers=answers))
-        self._announce(envelope)
+        self.announce(envelope)
 
     async def _commit_kept(self, reply: Envelope, records: list[Record | ThreadInfo], record: Record) -> None:
         """Commits a reply. Raises ``UnrecordedReplyError`` where that fails: it is kept then, with ``records``."""
@@ -546,7 +425,13 @@ class Dispatcher:
             self._unrecorded.keep(reply, records, lambda: self._store.commit(record))
             raise UnrecordedReplyError(problem) from problem
 
-    def _announce(self, envelope: Envelope) -> None:
+    def passes(self, reply: Envelope) -> None:
+        """Announces the reply of a turn, and counts it."""
+        self.announce(reply)
+        self.passed += 1
+
+    def announce(self, envelope: Envelope) -> None:
+        """Shows a record that was written down to those who watch."""
         for watcher in self.watchers:
             watcher(envelope)
 

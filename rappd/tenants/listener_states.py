@@ -25,6 +25,7 @@ from envelopes.envelope import thread_id_below
 from rappd.dispatch.turns import RequestContext
 from rappd.store.records import ListenerState
 from rappd.store.state_table import StateTable
+from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +98,9 @@ class ListenerStates:
         """After ``idle_seconds`` in which no listener of a root answered, its states are gone."""
         self._table, self._idle_seconds = table, idle_seconds
         self._roots: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = BackgroundTasks(
+            lambda error: log.warning("states of a thread that is over are forgotten later: %s", error)
+        )
 
     @asynccontextmanager
     async def call(self, context: RequestContext, agent: Agent) -> AsyncIterator[StatefulCall]:
@@ -129,23 +132,16 @@ class ListenerStates:
     def turn_over(self, context: RequestContext) -> None:
         """Forgets what was kept for a thread to which nobody comes back, after the answer of its one turn."""
         if context.once and context.kept:
-            task = asyncio.get_running_loop().create_task(self._end_unless_waited_for(context.kept[0].root))
-            self._ending.add(task)
-            task.add_done_callback(self._ended)
+            self._ending.spawn(self._end_unless_waited_for(context.kept[0].root))
 
     async def close(self) -> None:
         """Waits for what is being forgotten."""
-        await asyncio.gather(*self._ending, return_exceptions=True)
+        await self._ending.settle()
 
     async def _end_unless_waited_for(self, root: str) -> None:
         lock = self._roots.setdefault(root, asyncio.Lock())
         async with lock:
             await self._table.end_unless_waited_for(root)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._ending.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("states of a thread that is over are forgotten later: %s", error)
 
     async def sweep(self) -> None:
         """Removes what nobody used for long, now and every hour."""

@@ -75,7 +75,8 @@ class TenantRequestHandler:
                 return await self._one_agent(context)
             return await self._turn(context)
         finally:
-            self._tenant.states.turn_over(context)
+            if context.kept:
+                self._tenant.states.turn_over(context)
 
     async def alone(self, agent: Agent, arguments: dict[str, Any], caller: Caller) -> tuple[AgentResult, str]:
         """One agent by itself, on a thread of its own, which is given back beside what came of it."""
@@ -85,7 +86,8 @@ class TenantRequestHandler:
         context = RequestContext(begun, caller, self._tenant.name, once=True)
         ran = await self.call(agent, context, arguments, None)
         await self._dispatcher.flush()
-        self._tenant.states.turn_over(context)
+        if context.kept:
+            self._tenant.states.turn_over(context)
         return ran, begun.thread
 
     async def _turn(self, context: RequestContext) -> dict[str, Any]:

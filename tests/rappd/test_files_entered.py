@@ -23,9 +23,9 @@ PACKAGES = tuple(f"{REPO / name}/" for name in ("rappd", "envelopes", "agents", 
 MOST = {
     "chat without a model": 40,
     "chat with a model": 34,
-    "call of another machine": 49,  # of both machines; checking arguments is a file of its own
-    "sentence of a phone": 44,
-    "hatching": 51,
+    "call of another machine": 51,  # of both machines; arguments, HELLO and turns begun once are files of their own
+    "sentence of a phone": 45,  # background tasks are kept by one class
+    "hatching": 52,  # likewise
     "snapshot": 102,
 }
 """A change that enters more raises the number and says why here; one that enters fewer lowers it."""

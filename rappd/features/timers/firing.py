@@ -12,7 +12,8 @@ from typing import Any
 
 from envelopes.envelope import DONE, ERROR, HELP, Envelope, as_uuid
 from envelopes.errors import ReportableError
-from rappd.dispatch.dispatcher import Dispatcher, Timed
+from rappd.dispatch.at_most_once import Timed
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turns import Handler, RequestContext
 from rappd.errors import (
     ConflictError,

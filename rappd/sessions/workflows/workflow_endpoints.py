@@ -41,7 +41,7 @@ class WorkflowEndpoints:
         self._dispatcher, self._sessions, self._coordinator = dispatcher, sessions, coordinator
         self._found: list[Endpoint[Call]] = []
         # Phones run workflows in their session; what they may is asked there.
-        dispatcher.endpoints.add_source(ANYBODY, lambda: self._found, look=self.look)
+        dispatcher.endpoints.add_source(ANYBODY, self._found.copy, look=self.look)
 
     async def look(self) -> None:
         """Reads the files anew. Those that may not run are not there."""
@@ -50,7 +50,7 @@ class WorkflowEndpoints:
             for file, needs in await asyncio.to_thread(self._read)
         ]
         if [one.row for one in found] != [one.row for one in self._found]:
-            self._found = found
+            self._found[:] = found
 
     def _read(self) -> list[tuple[WorkflowFile, list[dict[str, Any]]]]:
         library = self._coordinator.library
