@@ -44,12 +44,14 @@ def listener(
     name: str = "",
     root: str = "",
     description: str = "",
+    needs: object = None,
     _published: bool = False,
 ) -> Callable[[T], T]:
     """Makes a class the payload of a listener.
 
     ``name`` is the listener's, else that of its file; ``root`` the element of its XML, else the class's name in small
-    letters; ``description`` what it does, else the class's docstring.
+    letters; ``description`` what it does, else the class's docstring. ``needs``: the folders, hosts and programs that it
+    uses beside its own storage, written out where it stands: rappd reads it without running the file.
     """
 
     def declare(payload: T) -> T:
@@ -66,7 +68,7 @@ def xmlify(payload: T) -> T: ...
 def xmlify(payload: None = None, **more: Any) -> Callable[[T], T]: ...
 def xmlify(payload: Any = None, **more: Any) -> Any:
     """The published spelling of ``listener``: with and without arguments."""
-    known = {key: more[key] for key in ("category", "name", "root", "description") if key in more}
+    known = {key: more[key] for key in ("category", "name", "root", "description", "needs") if key in more}
     declare = listener(**known, _published=True)
     return declare if payload is None else declare(payload)
 

@@ -14,6 +14,7 @@ from agents.contract.file_discovery import AgentFile
 from agents.contract.may_run import SHIPPED, Allowed, Origin, Quarantined, Verdict
 from agents.providers.provider import Tool
 from agents.storage.safe_fs import SafeTree
+from agents.workers.needs import Needs
 from envelopes.payloads.form import PayloadForm
 
 Key = tuple[str, str]
@@ -90,6 +91,10 @@ class Agent:
     """A line for people; "" where its file has none beside the description for models."""
     listener: PayloadForm | None = None
     """The form of its payload, where it is a listener."""
+    needs: Needs | None = None
+    """The needs that its file declares; None for one that declares nothing."""
+    private: bool = False
+    """True where the owner allowed the hidden paths that its needs name."""
     code_origin: str = ""
     """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
     of_the_program: bool = field(init=False, compare=False)
@@ -140,6 +145,9 @@ class FileState(msgspec.Struct):
         ""  # a module that it could not import; it may come, or be approved, without this file changing
     )
     verdict: Verdict = Allowed()
+    needs: Needs | None = None
+    """The needs that its text declares."""
+    sha256: str = ""
 
     @property
     def able(self) -> list[Agent]:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from agents.contract.agent import QUARANTINED_CODE, Agent, Failure, FileState, Key, needs_trust
+from agents.contract.declared_needs import Declared, declared_in
 from agents.contract.file_discovery import AgentFile
 from agents.contract.may_run import SHIPPED, Allowed, Origin, Refused, Trust, Verdict
 from agents.contract.shipped_descriptions import description_of
@@ -22,6 +23,7 @@ from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
 from agents.runtime.answers import reader_of_descriptions, reader_of_texts
 from agents.storage.safe_fs import SafeTree, in_file_pool
 from agents.workers.call import OnCallback, ReadAnswer
+from agents.workers.needs import Needs
 
 log = logging.getLogger(__name__)
 
@@ -57,8 +59,8 @@ class DescribingPools(Protocol):
         """The pool in which files of the program run."""
         ...
 
-    def apart(self) -> AbstractAsyncContextManager[RequestPool]:
-        """A pool for one file, whose worker ends with the block."""
+    def apart(self, needs: Needs | None = None) -> AbstractAsyncContextManager[RequestPool]:
+        """A pool for one file with these needs, whose worker ends with the block."""
         ...
 
 
@@ -79,6 +81,7 @@ class CheckedFile(NamedTuple):
     content: bytes
     sha256: str
     verdict: Verdict
+    declared: Declared = Declared(None)
 
     @property
     def origin(self) -> str:
@@ -112,7 +115,13 @@ class AgentDescriber:
                 by_origin.setdefault(one.origin, []).append(one)
             else:  # it must not even be loaded: nothing of it runs
                 done[one.key] = FileState(
-                    one.file, one.key[0], [], [Failure(one.verdict.why)], verdict=one.verdict
+                    one.file,
+                    one.key[0],
+                    [],
+                    [Failure(one.verdict.why)],
+                    verdict=one.verdict,
+                    needs=one.declared.needs,
+                    sha256=one.sha256,
                 )
         found = await asyncio.gather(
             *(self._describe(origin, files, before) for origin, files in by_origin.items())
@@ -129,7 +138,9 @@ class AgentDescriber:
             refused = Refused(f"it cannot be read: {error.strerror or error}")
             return CheckedFile(key, file, b"", "", refused)
         sha256 = hashlib.sha256(content).hexdigest()
-        return CheckedFile(key, file, content, sha256, self._trust.may_run(key[0], file.path, sha256))
+        declared = declared_in(file.rel, content)
+        verdict = self._trust.may_run(key[0], file.path, sha256, declared.needs)
+        return CheckedFile(key, file, content, sha256, verdict, declared)
 
     async def _describe(
         self, origin: str, todo: Sequence[CheckedFile], before: Mapping[Key, FileState]
@@ -154,10 +165,10 @@ class AgentDescriber:
         kept = self._copy_path(*broken.key)
         copy = AgentFile(broken.file.rel, broken.file.path, _NO_STAMP, self._storage.files)
         earlier = await in_file_pool(self.check, broken.key, copy, kept)
-        if not earlier.content or not isinstance(earlier.verdict, Allowed):
+        if not earlier.content or not isinstance(earlier.verdict, Allowed) or earlier.declared.fault:
             return None
         try:
-            async with self._pools.apart() as pool:
+            async with self._pools.apart(earlier.declared.needs) as pool:
                 (found,) = await self._ask(pool, [{**earlier.body(), "source_path": str(kept)}])
         except AgentError:
             return None
@@ -173,6 +184,8 @@ class AgentDescriber:
             good_since,
             _lacks(outcome),
             broken.verdict,
+            broken.declared.needs,
+            broken.sha256,
         )
 
     async def _request(self, origin: str, batch: Sequence[CheckedFile]) -> Sequence[dict[str, Any]]:
@@ -183,9 +196,21 @@ class AgentDescriber:
         """
         if origin == SHIPPED:
             return await self._of_program(batch)
-        parts = [batch[start : start + _TOGETHER] for start in range(0, len(batch), _TOGETHER)]
-        found = await asyncio.gather(*map(self._apart, parts))
-        return [outcome for outcomes in found for outcome in outcomes]
+        by_needs: dict[Needs | None, list[CheckedFile]] = {}
+        done: dict[Key, dict[str, Any]] = {}
+        for one in batch:
+            if one.declared.fault:  # it is not known what it may do: nothing of it runs
+                done[one.key] = _failed(one.declared.fault, one.declared.line)
+            else:
+                by_needs.setdefault(one.declared.needs, []).append(one)
+        parts = [
+            files[start : start + _TOGETHER]
+            for files in by_needs.values()
+            for start in range(0, len(files), _TOGETHER)
+        ]
+        for part, outcomes in zip(parts, await asyncio.gather(*map(self._apart, parts)), strict=True):
+            done |= {one.key: outcome for one, outcome in zip(part, outcomes, strict=True)}
+        return [done[one.key] for one in batch]
 
     async def _of_program(self, batch: Sequence[CheckedFile]) -> Sequence[dict[str, Any]]:
         """The outcomes of the program's own files: known since it was built, but for those that were changed since."""
@@ -195,10 +220,10 @@ class AgentDescriber:
         return [next(loaded) if outcome is None else outcome for outcome in known]
 
     async def _apart(self, batch: Sequence[CheckedFile]) -> Sequence[dict[str, Any]]:
-        """The outcomes of files that one worker runs in forks of itself."""
+        """The outcomes of files of equal needs that one worker runs in forks of itself."""
         files = [one.body() for one in batch]
         try:
-            async with self._pools.apart() as pool:
+            async with self._pools.apart(batch[0].declared.needs) as pool:
                 read = reader_of_texts(len(files))
                 found = await pool.request(
                     "describe_apart", {"files": files}, timeout=LOAD_SECONDS, read=read
@@ -215,7 +240,7 @@ class AgentDescriber:
     async def _alone(self, one: CheckedFile) -> dict[str, Any]:
         """The outcome of a file that gave none, or whose neighbour ended their worker."""
         for again in (True, False):
-            async with self._pools.apart() as pool:
+            async with self._pools.apart(one.declared.needs) as pool:
                 try:
                     return (await self._ask(pool, [one.body()]))[0]
                 except CallTimeoutError:
@@ -268,7 +293,15 @@ class AgentDescriber:
         elif before is not None:
             agents, good_since = before.agents, before.good_since
         return FileState(
-            one.file, origin, agents, _failures(outcome), good_since, _lacks(outcome), one.verdict
+            one.file,
+            origin,
+            agents,
+            _failures(outcome),
+            good_since,
+            _lacks(outcome),
+            one.verdict,
+            one.declared.needs,
+            one.sha256,
         )
 
     def _agents_of(self, one: CheckedFile, outcome: dict[str, Any], kept: str) -> list[Agent]:
@@ -292,6 +325,8 @@ class AgentDescriber:
                 summary=item.get("manifest", {}).get("summary", ""),
                 trusted=is_structural and needs_trust(item["name"]),
                 listener=item.get("listener"),
+                needs=one.declared.needs,
+                private=isinstance(one.verdict, Allowed) and one.verdict.private,
             )
             for item in outcome.get("agents", ())
         ]
@@ -333,5 +368,5 @@ def _failures(outcome: dict[str, Any]) -> list[Failure]:
     return [Failure(item["reason"], item.get("line"), item.get("class_name") or "") for item in found]
 
 
-def _failed(reason: str) -> dict[str, Any]:
-    return {"agents": [], "failure": {"reason": reason, "line": None}}
+def _failed(reason: str, line: int | None = None) -> dict[str, Any]:
+    return {"agents": [], "failure": {"reason": reason, "line": line}}

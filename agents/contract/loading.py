@@ -13,6 +13,7 @@ from types import CodeType, ModuleType, TracebackType
 
 from agents.basic_agent import BasicAgent
 from agents.contract.agent_contract import ContractError
+from agents.contract.declared_needs import KEY, declared_in
 from agents.contract.file_discovery import CARTRIDGE, LISPY, LISTENER_SUFFIX, OWN_PACKAGES
 from agents.contract.loaded_file import LoadedFile, LoadFailure, describe, text_of
 from agents.storage.text_file import encoding_fault
@@ -105,12 +106,17 @@ def _package(path: Path, folder: Path) -> str:
 
 def _make_agents(loaded: LoadedFile, module: ModuleType, path: Path, content: bytes) -> None:
     shown = getattr(module, "__manifest__", None)
+    is_declared = declared_in(path.name, content).needs is not None
     classes = agent_classes(module)
     for cls in classes:
         try:
             instance = cls()
             text = text_of(cls.__doc__) or text_of(module.__doc__)
             description = describe(instance, default_text=text.split("\n\n", 1)[0], shown=shown)
+            if not is_declared and _says_needs(instance, shown):
+                raise ContractError(
+                    f"{cls.__name__}: needs is not written out in metadata, as a dict of lists of texts"
+                )
         except ContractError as error:
             line = _line_of_class(content, cls.__name__)
             loaded.quarantined.append(LoadFailure(loaded.file, line, str(error), cls.__name__))
@@ -121,6 +127,11 @@ def _make_agents(loaded: LoadedFile, module: ModuleType, path: Path, content: by
         else:
             loaded.instances.append(instance)
             loaded.descriptions.append(description)
+
+
+def _says_needs(instance: object, shown: object) -> bool:
+    """True for needs that running the file makes: what it may reach has to be known before."""
+    return any(isinstance(one, dict) and KEY in one for one in (getattr(instance, "metadata", None), shown))
 
 
 def _make_listeners(loaded: LoadedFile, module: ModuleType, content: bytes) -> None:

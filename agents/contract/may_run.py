@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from types import EllipsisType
 from typing import Protocol
 
 import msgspec
+
+from agents.workers.needs import Needs
 
 Origin = str
 """``SHIPPED``, ``YOURS``, or what ``origin_of`` makes of a connected source."""
@@ -29,11 +32,13 @@ def is_known(origin: Origin) -> bool:
 class Allowed(msgspec.Struct, frozen=True):
     """These bytes may run. ``structural``: they may ask for operations that change structure, in the operator's turn.
 
-    ``apart``: the egg whose code they are; it never shares a worker process with other code.
+    ``apart``: the egg whose code they are; it never shares a worker process with other code. ``private``: with the hidden
+    paths that their needs name, which the owner allowed.
     """
 
     apart: str = ""
     structural: bool = False
+    private: bool = False
 
 
 class Quarantined(msgspec.Struct, frozen=True):
@@ -59,6 +64,11 @@ class Trust(Protocol):
         """Reads the rules anew. Each of the returned objects is another one when its part of them changed; the first is the quarantine."""
         ...
 
-    def may_run(self, origin: Origin, path: Path, sha256: str) -> Verdict:
-        """The answer for the bytes of that hash at that path. A loader runs exactly the bytes that it hashed."""
+    def may_run(
+        self, origin: Origin, path: Path, sha256: str, needs: Needs | EllipsisType | None = ...
+    ) -> Verdict:
+        """The answer for the bytes of that hash at that path. A loader runs exactly the bytes that it hashed.
+
+        ``needs``: what they declare; ``...`` for code that is neither an agent nor a listener.
+        """
         ...

@@ -26,6 +26,7 @@ __manifest__ = {
     "requires_env": [],
     "dependencies": [],
     "idempotent": True,
+    "needs": {},
 }
 
 _EXACT = Context(prec=60)

@@ -42,6 +42,7 @@ __manifest__ = {
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
     "idempotent": True,
+    "needs": {},
 }
 
 _GUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"

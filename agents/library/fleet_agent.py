@@ -46,6 +46,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 ACTIONS = ("status", "neighborhoods", "archive_estate")

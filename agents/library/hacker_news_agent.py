@@ -44,6 +44,7 @@ __manifest__ = {
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
     "idempotent": True,
+    "needs": {"hosts": ["hacker-news.firebaseio.com", "$HACKER_NEWS_API"]},
 }
 
 _API = "https://hacker-news.firebaseio.com/v0"

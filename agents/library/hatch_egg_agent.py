@@ -40,6 +40,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 _ROWS = ("create", "replace", "keep", "quarantine", "refuse")

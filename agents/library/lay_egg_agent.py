@@ -38,6 +38,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 _OF_ONE = ("agent", "rapplication", "rapp1-rapplication")

@@ -53,6 +53,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 # name: (JSON type, description, words that suggest it, an example)

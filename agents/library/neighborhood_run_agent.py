@@ -48,6 +48,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 ACTIONS = ("inspect", "plan", "hatch", "list_eggs")

@@ -45,6 +45,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 ACTIONS = ("snapshot", "inspect", "list_eggs", "schedule")

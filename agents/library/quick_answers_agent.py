@@ -42,6 +42,7 @@ __manifest__ = {
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
     "idempotent": True,
+    "needs": {},
 }
 
 _LONGEST = 200

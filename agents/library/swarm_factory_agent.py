@@ -56,6 +56,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 _MOST_FILES = 200

@@ -61,6 +61,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 _STATES = {"awake": "running", "asleep": "stopped"}

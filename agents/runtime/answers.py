@@ -16,6 +16,7 @@ import orjson
 from agents.contract.agent_contract import ContractError, check_metadata
 from agents.contract.manifest import essentials
 from agents.runtime.services import ServiceReply
+from agents.workers.needs import Use, checked_uses
 from envelopes.codecs.strict_json import MAX_DEPTH, levels
 from envelopes.payloads.form import MOST_STATE_BYTES, BadFormError, PayloadForm, check_form
 from envelopes.payloads.schemas import json_schema, tool_text
@@ -44,6 +45,7 @@ class PerformAnswer(msgspec.Struct):
     data_slush: msgspec.Raw = msgspec.Raw(b"null")
     payloads: list[EmittedPayload] = []
     state: msgspec.Raw = msgspec.Raw(b"null")
+    uses: list[Use] = []
 
     def slush(self) -> dict[str, Any] | None:
         """The checked ``data_slush``. Raises ValueError or TypeError."""
@@ -126,11 +128,11 @@ class ServiceAnswer(msgspec.Struct):
     body: str
 
 
-Performed = tuple[str, dict[str, Any] | None, list[EmittedPayload], dict[str, Any] | None]
+Performed = tuple[str, dict[str, Any] | None, list[EmittedPayload], dict[str, Any] | None, list[Use]]
 
 
 def read_performed(answer: bytes) -> Performed:
-    """The text of a ``perform``, its slush, the payloads of a listener, and its state, None for one that has none."""
+    """The text of a ``perform``, its slush, the payloads of a listener, its state, None for one that has none, and its uses."""
     found = _performed(answer)
     if len(found.payloads) > _PAYLOADS:
         raise ValueError(f"{len(found.payloads)} payloads")
@@ -139,7 +141,7 @@ def read_performed(answer: bytes) -> Performed:
     state = _plain_value(bytes(found.state), MOST_STATE_BYTES)
     if state is not None and not isinstance(state, dict):
         raise TypeError("the state is no object")
-    return found.result, found.slush(), found.payloads, state
+    return found.result, found.slush(), found.payloads, state, checked_uses(found.uses)
 
 
 def read_contexts(answer: bytes) -> dict[str, str | None]:

@@ -30,6 +30,7 @@ from agents.runtime.process_state import ProcessState
 from agents.runtime.result_text import MOST_FOLLOWED
 from agents.runtime.services import Services
 from agents.storage.memory import memory_reader
+from agents.workers import use_notes
 from agents.workers.channel import call
 
 log = logging.getLogger(__name__)
@@ -119,7 +120,8 @@ class WorkerHost:
         ``describe_apart {files}`` → ``{files: [one of these as JSON text, "" where there is none]}``: each file is
         run in a process of its own, and none in this one;
         ``perform {file, name, class_name?, arguments, user_guid, upstream_slush, state?, follow?}`` →
-        ``{result, data_slush}``, of a listener ``{result, payloads, state?}``; with ``follow`` what it yields is told by callbacks ``piece {text}``;
+        ``{result, data_slush, uses}``, of a listener ``{result, payloads, state?, uses}``; with
+        ``follow`` what it yields is told by callbacks ``piece {text}``;
         ``system_context {agents: [{file, name}], user_guid}`` → ``{name: text or None}``;
         ``service {file, method, path, body}`` (its ``file`` is ``{path, sha256}``) → ``{status, headers, body (base64)}``;
         ``test {file}`` → ``{passed, tests: [{test, passed, message, required}]}``.
@@ -178,6 +180,7 @@ class WorkerHost:
 
     def _perform(self, body: dict[str, Any]) -> dict[str, Any]:
         instance, description = self._agent(body)
+        use_notes.taken()  # of the time before
         if description.listener is not None:  # it sees its payload, and nothing of caller, context or thread
             return self._answer(instance, body.get("arguments") or {}, body.get("state"))
         remember_for(None)  # as for a new instance: an earlier caller's memory is not this one's
@@ -194,14 +197,14 @@ class WorkerHost:
         finally:
             self._state.put_back()
         remember_for(None)
-        return {"result": done.result, "data_slush": _sendable(done.data_slush)}
+        return {"result": done.result, "data_slush": _sendable(done.data_slush), "uses": use_notes.taken()}
 
     def _answer(self, instance: Any, arguments: dict[str, Any], state: Any) -> dict[str, Any]:
         try:
             answer: dict[str, Any] = contextvars.copy_context().run(instance.answer, arguments, state)
         finally:
             self._state.put_back()
-        return answer
+        return {**answer, "uses": use_notes.taken()}
 
     def _system_context(self, body: dict[str, Any]) -> dict[str, Any]:
         remember_for(body.get("user_guid"))

@@ -21,8 +21,10 @@ from agents.contract.may_run import SHIPPED
 from agents.errors import AgentError, CallbackDeniedError, CallTimeoutError, WorkerDiedError
 from agents.runtime.answers import EmittedPayload, read_contexts, read_performed
 from agents.runtime.result_text import MOST_FOLLOWED, OnPiece
+from agents.runtime.use_log import UseLog, refusal
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError
+from agents.workers.needs import Needs, Use
 from agents.workers.pool import PoolHooks, WorkerPool
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.worker_quota import WorkerQuota
@@ -86,6 +88,9 @@ class Limits(Protocol):
 
 EVERYDAY, TRUSTED, SINGLE, PROGRAM = "", "trusted", "single", "program"
 
+Confines = tuple[Needs | None, bool]
+"""Declared needs, and whether the owner allowed the hidden paths that they name."""
+_UNDECLARED: Confines = (None, False)
 Principal = Hashable
 """Names whose calls a process serves: equal for calls of one agent file and class, one caller and one user."""
 
@@ -93,7 +98,7 @@ Principal = Hashable
 class WorkerPools:
     """The worker pools of one workspace, made when needed and forgotten once their workers have ended.
 
-    There is one pool for each origin of code, kind of agent and principal: a process that has run a file from
+    There is one pool for each origin of code, kind of agent, principal and declared needs: a process that has run a file from
     outside of the program serves no call of another agent, caller or user, since that file may have answered
     its call early, or changed the process, to see the next one's arguments. Files of the program itself share
     a pool for each kind.
@@ -119,20 +124,20 @@ class WorkerPools:
         self._trusted = trusted
         self._plans = self._plans_of(plan)  # looks at the disk, and pools are made within requests
         self._quota = WorkerQuota(plan.max_workers)
-        self._pools: dict[tuple[str, str, Principal], WorkerPool] = {}
+        self._pools: dict[tuple[str, str, Principal, Confines], WorkerPool] = {}
         self._once = itertools.count(1)
         self._apart = asyncio.Semaphore(plan.most_workers)
 
     def of(self, agent: Agent, principal: Principal) -> WorkerPool:
         """The pool in which this agent's code runs for ``principal``."""
-        origin = agent.code_origin or agent.origin
+        origin, confines = agent.code_origin or agent.origin, (agent.needs, agent.private)
         if agent.of_the_program:
-            return self._pool(origin, PROGRAM + TRUSTED if agent.trusted else PROGRAM, None)
+            return self._pool(origin, PROGRAM + TRUSTED if agent.trusted else PROGRAM, None, confines)
         if agent.trusted:
-            return self._pool(origin, TRUSTED, principal)
+            return self._pool(origin, TRUSTED, principal, confines)
         if agent.one_worker:
-            return self._pool(origin, SINGLE, agent.file)
-        return self._pool(origin, EVERYDAY, principal)
+            return self._pool(origin, SINGLE, agent.file, confines)
+        return self._pool(origin, EVERYDAY, principal, confines)
 
     def for_principal(self, origin: str, principal: Principal) -> WorkerPool:
         """The pool of other code of ``origin`` than agents, for ``principal``."""
@@ -143,8 +148,8 @@ class WorkerPools:
         return self._pool(SHIPPED, PROGRAM, None)
 
     @contextlib.asynccontextmanager
-    async def apart(self) -> AsyncIterator[WorkerPool]:
-        """A pool for one file; its worker ends with the block.
+    async def apart(self, needs: Needs | None = None) -> AsyncIterator[WorkerPool]:
+        """A pool for one file with these needs, if it declares any; its worker ends with the block.
 
         At most ``max_workers`` are open at a time, beside those of calls. Waiting for that is no part of a
         request's time.
@@ -152,17 +157,17 @@ class WorkerPools:
         async with self._apart:
             origin = f"file {next(self._once)}"
             try:
-                yield self._pool(origin, EVERYDAY, None, apart=True)
+                yield self._pool(origin, EVERYDAY, None, (needs, False), apart=True)
             finally:
-                pool = self._pools.pop((origin, EVERYDAY, None), None)
+                pool = self._pools.pop((origin, EVERYDAY, None, (needs, False)), None)
                 if pool is not None:  # else all were closed meanwhile
                     await self._supervisor.remove(pool.key)
 
     async def use(self, plan: PoolConfig) -> None:
         """Go by another plan; workers of one that changed are replaced, once they are done with what they have."""
         self._plans = await asyncio.to_thread(self._plans_of, plan)
-        for (_, kind, _), pool in self._pools.items():
-            fresh, encoded = self._plans[kind]
+        for (_, kind, _, confines), pool in self._pools.items():
+            fresh, encoded = self._plan(kind, confines)
             if pool.plan != fresh:
                 pool.retire(fresh, encoded)
 
@@ -178,14 +183,22 @@ class WorkerPools:
         for pool in pools:
             await self._supervisor.remove(pool.key)
 
-    def _pool(self, origin: str, kind: str, principal: Principal, *, apart: bool = False) -> WorkerPool:
-        where = (origin, kind, principal)
+    def _pool(
+        self,
+        origin: str,
+        kind: str,
+        principal: Principal,
+        confines: Confines = _UNDECLARED,
+        *,
+        apart: bool = False,
+    ) -> WorkerPool:
+        where = (origin, kind, principal, confines)
         found = self._pools.get(where)
         if found is None:
-            plan, encoded = self._plans[kind]
+            plan, encoded = self._plan(kind, confines)
             quota = None if kind == SINGLE or apart else self._quota
             key = self._key(origin, kind)
-            if principal is not None:
+            if principal is not None or confines != _UNDECLARED:
                 key = f"{key} #{next(self._once)}"
             hooks = PoolHooks(self._request_context)
             if principal is not None:
@@ -194,7 +207,15 @@ class WorkerPools:
             self._pools[where] = found
         return found
 
-    def _forget(self, where: tuple[str, str, Principal]) -> None:
+    def _plan(self, kind: str, confines: Confines) -> tuple[PoolConfig, bytes]:
+        """The plan of a kind of pool for code with these needs, and its encoded form."""
+        plan, encoded = self._plans[kind]
+        if confines == _UNDECLARED:
+            return plan, encoded
+        plan = replace(plan, needs=confines[0], private=confines[1])
+        return plan, plan.encoded(self._resolve)
+
+    def _forget(self, where: tuple[str, str, Principal, Confines]) -> None:
         found = self._pools.pop(where, None)
         if found is not None:
             self._supervisor.forget(found.key)
@@ -209,7 +230,7 @@ class WorkerPools:
             PROGRAM: _of_the_program(plan),
             PROGRAM + TRUSTED: _of_the_program(trusted),
         }
-        resolve = cache(Path.resolve)  # they have their paths in common
+        self._resolve = resolve = cache(Path.resolve)  # they have their paths in common
         return {kind: (one, one.encoded(resolve)) for kind, one in kinds.items()}
 
     def _key(self, origin: str, kind: str) -> str:
@@ -227,6 +248,7 @@ class AgentRunner:
     def __init__(self, pools: WorkerPools, limits: Limits) -> None:
         self._pools = pools
         self._limits = limits
+        self.uses = UseLog()
 
     async def run(
         self,
@@ -242,30 +264,54 @@ class AgentRunner:
     ) -> AgentResult:
         """One ``perform``. Raises nothing but cancellation: a failing agent costs one result.
 
-        ``on_piece`` is told what a perform yields, as it comes. ``state`` is what a stateful listener kept.
+        ``on_piece`` is told what a perform yields, as it comes. ``state`` is what a stateful listener kept. A call that
+        asks for more than its agent's declared needs fails with what was refused, whatever it answers.
 
         Calls of equal ``caller`` and user to one agent may share a process.
         """
+        uses: list[Use] = []
+        body = {
+            "file": agent.reference,
+            "name": agent.name,
+            "arguments": arguments,
+            "user_guid": user_guid,
+            "upstream_slush": slush,
+            "follow": on_piece is not None,
+            **({"state": state} if state is not None else {}),
+        }
+        on_callback = _following(on_piece, on_callback) if on_piece else on_callback
+        ran = await self._perform(agent, _principal(agent, caller, user_guid), body, on_callback, uses)
+        if agent.needs is None:
+            return ran
+        self.uses.of(agent).note(uses)
+        if not (refused := refusal(agent, uses)):
+            return ran
+        log.warning("security: %s", refused)
+        text = refused if ran.ok else f"{ran.result} ({refused})"
+        return AgentResult(False, text, None, ran.seconds, interrupted=ran.interrupted)
+
+    async def _perform(
+        self,
+        agent: Agent,
+        principal: Principal,
+        body: dict[str, Any],
+        on_callback: OnCallback | None,
+        uses: list[Use],
+    ) -> AgentResult:
+        """One ``perform``, whatever was refused; what it asked for is added to ``uses``."""
         started = time.monotonic()
         limit = self._limits.call_seconds
-        principal = _principal(agent, caller, user_guid)
         try:
-            result, found, payloads, after = await self._pools.of(agent, principal).request(
+            result, found, payloads, after, told = await self._pools.of(agent, principal).request(
                 "perform",
-                {
-                    "file": agent.reference,
-                    "name": agent.name,
-                    "arguments": arguments,
-                    "user_guid": user_guid,
-                    "upstream_slush": slush,
-                    "follow": on_piece is not None,
-                    **({"state": state} if state is not None else {}),
-                },
+                body,
                 timeout=limit,
-                on_callback=_following(on_piece, on_callback) if on_piece else on_callback,
+                on_callback=on_callback,
                 together=principal,
                 read=read_performed,
+                on_use=lambda host, given: uses.append(("hosts", host, given)),
             )
+            uses += told
         except CallTimeoutError:
             text = (
                 f"{agent.name} was stopped after {limit:g} s. Ask again, or raise its limit (agents.timeout)."
@@ -273,6 +319,7 @@ class AgentRunner:
             return AgentResult(False, text, None, time.monotonic() - started)
         except AgentRaisedError as error:
             log.warning("agent %s raised %s\n%s", agent.name, error, error.trace.rstrip())
+            uses += error.uses
             return AgentResult(False, str(error), None, time.monotonic() - started, error.message)
         except WorkerDiedError as error:
             return AgentResult(False, str(error), None, time.monotonic() - started, interrupted=True)

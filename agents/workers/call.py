@@ -17,13 +17,16 @@ OnCallback = Callable[[str, dict[str, Any]], Awaitable[Any]]
 ReadAnswer = Callable[[bytes], Any]
 """Makes the value of an answer out of its JSON; whatever it raises is that call's failure."""
 
+OnUse = Callable[[str, bool], None]
+"""Told each ``host:port`` that a call with declared needs asks for, and whether it was given."""
+
 _BATCH = struct.Struct("<256Q")
 
 
 class Call:
     """``frame`` is ``[id, operation, body]`` as JSON.
 
-    A call is over once its future is done. ``together`` and ``read``: see ``WorkerPool.request``.
+    A call is over once its future is done. ``together``, ``read`` and ``on_use``: see ``WorkerPool.request``.
     """
 
     __slots__ = (
@@ -32,6 +35,7 @@ class Call:
         "future",
         "ident",
         "on_callback",
+        "on_use",
         "read",
         "since",
         "tasks",
@@ -50,6 +54,7 @@ class Call:
         on_callback: OnCallback | None,
         together: Hashable | None = None,
         read: ReadAnswer = orjson.loads,
+        on_use: OnUse | None = None,
     ) -> None:
         self.ident = ident
         self.frame = frame
@@ -60,6 +65,7 @@ class Call:
         self.on_callback = on_callback
         self.together = together
         self.read = read
+        self.on_use = on_use
         self.tries = 0  # workers that ended before they read it
         self.tasks: set[asyncio.Task[None]] | None = None
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import orjson
 
+from agents.workers.needs import Needs
+
 GIB = 1 << 30
 _MOST_WORKERS = 64
 
@@ -47,7 +49,9 @@ class PoolConfig:
     ``settings`` go to the room (``room``, as "module:Class") as they are; ``env`` is the workers' whole
     environment. Everything in ``private_root`` but the workspace is hidden from them. ``one_worker`` is
     for agents that keep state in memory: one request at a time, all in one process. After
-    ``idle_seconds`` without a request (``inf``: never) the workers end.
+    ``idle_seconds`` without a request (``inf``: never) the workers end. ``needs``: what they may reach beside
+    the workspace's storage; None is everything that is not hidden. ``private``: the owner allowed the hidden
+    paths that ``needs`` names.
     """
 
     workspace: Path
@@ -61,6 +65,8 @@ class PoolConfig:
     one_worker: bool = False
     idle_seconds: float = 120.0
     room: str = "agents.runtime.host:WorkerHost"
+    needs: Needs | None = None
+    private: bool = False
 
     @property
     def most_workers(self) -> int:
@@ -87,6 +93,8 @@ class PoolConfig:
                 "trusted": self.trusted,
                 "limits": self.limits,
                 "room": self.room,
+                "needs": self.needs.as_json() if self.needs is not None else None,
+                "private": self.private,
             },
             option=orjson.OPT_NON_STR_KEYS,
         )

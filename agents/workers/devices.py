@@ -35,6 +35,28 @@ def closed_devices() -> tuple[str, ...]:
     return _closed[1]
 
 
+HARMLESS = ("null", "zero", "full", "random", "urandom", "tty")
+"""Devices that tell and change nothing beyond a process."""
+
+
+def replace_devices() -> None:
+    """Replace ``/dev`` of this process's mount namespace with one that has the harmless devices alone."""
+    copies = [
+        (name, syscalls.copy_mounts(f"{_FOLDER}/{name}"))
+        for name in HARMLESS
+        if os.path.exists(f"{_FOLDER}/{name}")
+    ]
+    syscalls.mount("rappd", _FOLDER, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "mode=0755,size=64k")
+    for name, copy in copies:
+        os.mknod(f"{_FOLDER}/{name}", 0o444)
+        syscalls.attach_mounts(copy, f"{_FOLDER}/{name}")
+    for name in ("shm", "pts"):
+        os.mkdir(f"{_FOLDER}/{name}")
+    for name, leads in (("fd", "fd"), ("stdin", "fd/0"), ("stdout", "fd/1"), ("stderr", "fd/2")):
+        os.symlink(f"/proc/self/{leads}", f"{_FOLDER}/{name}")
+    os.symlink("pts/ptmx", f"{_FOLDER}/ptmx")
+
+
 class DeviceFolder:
     """A ``/dev`` with the open devices alone, in this process's mount namespace and those made from it later.
 

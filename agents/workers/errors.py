@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Sequence
 
 from agents.errors import AgentError
+from agents.workers.needs import Use
 
 
 class AgentRaisedError(AgentError):
     """Agent code raised an exception.
 
     ``kind``: its type's name. ``message``: its own text. ``line``: the innermost line in the
-    workspace, 0 when unknown. ``trace``: the traceback, for the transcript.
+    workspace, 0 when unknown. ``trace``: the traceback, for the transcript. ``uses``: what the call asked for,
+    where its needs are declared.
     """
 
     code = "agent_raised"
 
-    def __init__(self, kind: str, message: str, line: int = 0, trace: str = "") -> None:
+    def __init__(
+        self, kind: str, message: str, line: int = 0, trace: str = "", uses: Sequence[Use] = ()
+    ) -> None:
         place = f" (line {line})" if line else ""
         super().__init__(f"{kind}: {message}{place}" if message else f"{kind}{place}")
         self.kind = kind
         self.message = message
         self.line = line
         self.trace = trace
+        self.uses = uses
 
 
 _CRASHES = {

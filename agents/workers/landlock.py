@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from agents.workers.access import folders_above, is_within
-from agents.workers.devices import closed_devices
+from agents.workers.devices import HARMLESS, closed_devices
 from agents.workers.namespaces import CLOSED_TO_ROOT, DATA_FOLDERS, MountNamespace
 from agents.workers.syscalls import system_call
 
@@ -54,24 +54,36 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
     What lies in the data folders of the workspace is writable as a whole, since agents make files there.
     """
     rules = _Rules(version())
-    data = [f"{view.workspace}/{name}" for name in DATA_FOLDERS]
+    data = [
+        f"{view.workspace}/{name}" for name in DATA_FOLDERS if not view.confined or name == DATA_FOLDERS[0]
+    ]
     read_only = tuple(path for path in view.read_only if not any(is_within(path, one) for one in data))
     access = replace(view, read_only=read_only).access()
     devices = (*closed_devices(), *CLOSED_TO_ROOT) if real_root else ()
+    if view.confined:
+        devices = (*devices, *(f"/dev/{name}" for name in os.listdir("/dev") if name not in HARMLESS))
     hidden = access.hidden
     shown = [
-        path for path in (*access.writable, *access.read_only) if any(is_within(path, one) for one in hidden)
+        path
+        for path in (*access.writable, *access.read_only)
+        if any(is_within(path, one) for one in hidden) and not os.path.islink(path)
     ]
     rules.allow_below("/", rules.all & _READING, but=(*hidden, *devices))
     for path in shown:
         inside = [one for one in hidden if one != path and is_within(one, path)]
         rules.allow_below(path, rules.all & _READING, but=inside)
     own = f"/proc/{os.getpid()}" if real_root else "/proc"  # root's /proc has settings of the kernel
-    for path in ("/dev", own):
+    written = [f"/dev/{name}" for name in HARMLESS] if view.confined else ["/dev"]
+    for path in (*written, own):
         rules.allow_below(path, rules.all & _ON_FILES, but=devices)
     for path in access.writable:
         rules.allow_below(path, rules.all, but=(*access.read_only, *hidden))
     rules.enforce()
+
+
+def closes_abstract_sockets() -> bool:
+    """True where ``close_abstract_sockets`` has an effect."""
+    return version() >= _SCOPES_SINCE
 
 
 def close_abstract_sockets() -> None:
@@ -79,7 +91,7 @@ def close_abstract_sockets() -> None:
 
     No file system has them, so that no mount namespace closes them. Needs ``no_new_privs``. Raises OSError.
     """
-    if version() >= _SCOPES_SINCE:
+    if closes_abstract_sockets():
         attributes = _Ruleset(0, 0, _SCOPE_ABSTRACT_SOCKETS)
         rules = _checked(system_call(_CREATE_RULESET, ctypes.byref(attributes), ctypes.sizeof(attributes), 0))
         _checked(system_call(_RESTRICT_SELF, rules, 0))

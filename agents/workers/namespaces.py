@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agents.workers import syscalls
 from agents.workers.access import Access, folders_above, is_within
-from agents.workers.devices import DeviceFolder
+from agents.workers.devices import DeviceFolder, replace_devices
 from agents.workers.syscalls import (
     MS_BIND,
     MS_NODEV,
@@ -24,6 +24,8 @@ from agents.workers.syscalls import (
 )
 
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
+_FOLDERS = "mode=0755,size=1m,nr_inodes=256"  # options of what is mounted to lead to what is shown
+_SCRATCH = "mode=1777,size=256m"
 DATA_FOLDERS = (".brainstem_data", ".deps")
 _RESERVED_PIDS = 300  # the kernel numbers processes from here after its first round
 # Files of uid 0, also in a user namespace of its own: settings of the kernel and of devices, and what tells
@@ -52,7 +54,8 @@ class MountNamespace:
     inside of these, or inside the workspace, that do not. ``sockets``: to be closed. ``processes``: write
     this bound to the process namespace, where the kernel keeps one per namespace. ``shared_memory``: bytes
     that fit into the worker's own /dev/shm. ``closed_to_root``: what ``close_to_root`` closes was closed
-    before the fork.
+    before the fork. ``private``: paths that are hidden besides. ``scratch``: those of them that are empty and can be
+    written. ``confined``: with devices of its own, which are of no use beyond it.
     """
 
     workspace: str
@@ -65,6 +68,8 @@ class MountNamespace:
     shared_memory: int | None = None
     closed_to_root: bool = False
     private: tuple[str, ...] = ()
+    scratch: tuple[str, ...] = ()
+    confined: bool = False
 
     @lru_cache(maxsize=128)  # noqa: B019 - few views, and equal ones are one
     def access(self) -> Access:
@@ -73,6 +78,7 @@ class MountNamespace:
         read_only = [path for path in self.read_only if not self.hides(path)]
         if self.workspace in read_only:  # then at least its folders for data stay writable
             data = [f"{self.workspace}/{name}" for name in DATA_FOLDERS]
+            data = [path for path in data if path not in read_only]
             writable += [path for path in data if os.path.isdir(path) and not os.path.islink(path)]
         root = self.private_root
         hidden = [*self.private, *([root] if root is not None and root != self.workspace else [])]
@@ -127,6 +133,8 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
         syscalls.make_writable("/proc")
     else:
         syscalls.attach_mounts(processes, "/proc")
+    if view.confined:
+        replace_devices()
     _replace_terminals()
     if view.processes is not None:
         Path("/proc/sys/kernel/pid_max").write_text(str(_RESERVED_PIDS + view.processes))
@@ -142,12 +150,13 @@ def enter(view: MountNamespace, *, real_root: bool) -> None:
     for path, copy in sorted(copies, key=lambda one: len(one[0])):
         if copy >= 0:
             syscalls.attach_mounts(copy, path)
-        elif path in around:
-            _hide(path, [shown for shown, _ in copies if shown != path and is_within(shown, path)])
+        elif path in around or path in view.scratch:
+            room = _SCRATCH if path in view.scratch else _FOLDERS
+            _hide(path, [shown for shown, _ in copies if shown != path and is_within(shown, path)], room)
         else:
             _cover(path, nothing)
     for path in access.hidden:
-        if path in around:
+        if path in around and path not in view.scratch:
             syscalls.mount("none", path, "", MS_REMOUNT | MS_BIND | MS_RDONLY | MS_NOSUID | MS_NODEV)
     for path in view.sockets:  # last: they may lie in folders that were mounted again
         _cover(path, nothing)
@@ -197,10 +206,10 @@ def _copy_read_only(path: str, access: Access) -> int:
         os.close(opened)
 
 
-def _hide(root: str, shown: list[str]) -> None:
+def _hide(root: str, shown: list[str], room: str) -> None:
     outermost = [one for one in shown if not any(one != other and is_within(one, other) for other in shown)]
     folders = {one: os.path.isdir(one) for one in outermost}
-    syscalls.mount("rappd", root, "tmpfs", MS_NOSUID | MS_NODEV, "mode=0755,size=1m,nr_inodes=256")
+    syscalls.mount("rappd", root, "tmpfs", MS_NOSUID | MS_NODEV, room)
     for path, is_folder in folders.items():
         os.makedirs(path if is_folder else os.path.dirname(path), exist_ok=True)
         if not is_folder:

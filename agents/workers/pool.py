@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 import orjson
 
 from agents.errors import CallTimeoutError, WorkerDiedError, WorkerStartError
-from agents.workers.call import Call, OnCallback, ReadAnswer, random_ids
+from agents.workers.call import Call, OnCallback, OnUse, ReadAnswer, random_ids
 from agents.workers.config import PoolConfig
 from agents.workers.started_processes import descendants
 from agents.workers.syscalls import LINUX, anonymous_file
@@ -42,6 +42,10 @@ class PoolOwner(Protocol):
 
     def printed(self, key: str, pid: int, line: str) -> None:
         """A worker wrote a line."""
+        ...
+
+    def is_own_port(self, port: int) -> bool:
+        """True for a port of this machine at which rappd itself listens."""
         ...
 
 
@@ -106,6 +110,7 @@ class WorkerPool:
         on_callback: OnCallback | None = None,
         together: Hashable | None = None,
         read: ReadAnswer = orjson.loads,
+        on_use: OnUse | None = None,
     ) -> Any:
         """Have a worker perform ``op`` with ``body`` and return its answer.
 
@@ -113,7 +118,7 @@ class WorkerPool:
         ended with all it started. So it is when the waiting task is cancelled. ``on_callback(operation,
         arguments)`` answers what the worker asks in between. Calls whose ``together`` is equal may know each
         other's arguments: they are of one agent file and class, one caller and one user. None: of no other
-        call. ``read`` makes the value of the answer's JSON. Raises AgentRaisedError, CallTimeoutError,
+        call. ``read`` makes the value of the answer's JSON; ``on_use`` is told the hosts that it asks for. Raises AgentRaisedError, CallTimeoutError,
         WrongAnswerError (``read`` refused the answer), WorkerDiedError
         (the worker ended in the middle: nothing is performed twice), WorkerStartError (none could be
         started), and TypeError for a body that is not JSON.
@@ -128,7 +133,15 @@ class WorkerPool:
         self._requests += 1
         limit = _FOREVER if timeout is None else timeout
         call = Call(
-            ident, frame, self._loop.create_future(), time.monotonic(), limit, on_callback, together, read
+            ident,
+            frame,
+            self._loop.create_future(),
+            time.monotonic(),
+            limit,
+            on_callback,
+            together,
+            read,
+            on_use,
         )
         if self._backlog or not self._place(call):
             self._backlog.append(call)
@@ -276,6 +289,9 @@ class WorkerPool:
 
     def printed(self, pid: int, line: str) -> None:
         self._supervisor.printed(self.key, pid, line)
+
+    def is_own_port(self, port: int) -> bool:
+        return self._supervisor.is_own_port(port)
 
     # time
 

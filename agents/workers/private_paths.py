@@ -15,7 +15,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agents.workers.access import is_within
 
@@ -127,6 +127,15 @@ class PrivatePaths:
             and not any(is_within(home, path) for home in around)
         )
         self.shown = tuple(one for one in allowed if any(is_within(one, path) for path in self.hidden))
+
+    def named(self, paths: Iterable[str]) -> list[str]:
+        """Those of ``paths`` that are hidden, or lie in what is hidden."""
+        self.refresh()
+        return [
+            text
+            for text in paths
+            if any(is_within(place, one) for place in self._places(text) for one in self.hidden)
+        ]
 
     def _places(self, text: str) -> Iterator[str]:
         name = text.strip().removeprefix("~/").rstrip("/")

@@ -76,7 +76,7 @@ class MachinePaths:
     ) -> None:
         self.programs = tuple(programs)
         self.private = private
-        self._homes = homes
+        self.homes = tuple(homes)
         self._agent_sockets = agent_sockets
         self._listed = ["/", *homes, *(f"{home}/.cache" for home in homes)]
         self._stamps: list[int] = []
@@ -93,8 +93,8 @@ class MachinePaths:
         stamps = [_changed_at(folder) for folder in self._listed]
         if stamps != self._stamps:
             self._stamps = stamps
-            self.writable = tuple(writable_paths(self._homes))
-            self.read_only = tuple(protected_paths(self._homes))
+            self.writable = tuple(writable_paths(self.homes))
+            self.read_only = tuple(protected_paths(self.homes))
 
 
 def secret_sockets(environment: Mapping[str, str]) -> list[str]:

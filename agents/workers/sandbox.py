@@ -13,11 +13,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agents.workers import landlock, namespaces, privileges, seccomp
+from agents.workers import landlock, namespaces, own_network, privileges, seccomp
 from agents.workers.access import folders_above
 from agents.workers.clone import Accounts, fork
 from agents.workers.namespaces import MountNamespace
-from agents.workers.syscalls import CLONE_NEWIPC, CLONE_NEWNS, CLONE_NEWPID, CLONE_NEWUSER, LINUX
+from agents.workers.needs import Needs
+from agents.workers.syscalls import (
+    CLONE_NEWIPC,
+    CLONE_NEWNET,
+    CLONE_NEWNS,
+    CLONE_NEWPID,
+    CLONE_NEWUSER,
+    LINUX,
+)
 
 MOUNT_NAMESPACE, LANDLOCK, NONE = "mount namespace", "landlock", "none"
 AUTO = "auto"
@@ -36,7 +44,7 @@ class Sandbox:
     ``namespaces``: what to fork it into. ``real_root``: the worker has the number of the whole machine's
     root, whose files these are, also in a user namespace of its own. ``bounded``: the kernel bounds the
     number of processes in each worker's own namespace. ``account``: the user and group to stay in a user
-    namespace of its own; root has more than itself in there.
+    namespace of its own; root has more than itself in there. ``network``: it can be forked into a network of its own.
     """
 
     kind: str
@@ -45,16 +53,30 @@ class Sandbox:
     real_root: bool = False
     bounded: bool = False
     account: tuple[int, int] | None = None
+    network: bool = False
 
     def report(self) -> dict[str, Any]:
-        """``{kind, detail}`` and, if system calls are not filtered, ``unfiltered``: why; for people."""
+        """``{kind, detail, network}`` and, if system calls are not filtered, ``unfiltered``: why; for people."""
         why = {"unfiltered": reason} if (reason := seccomp.missing()) else {}
-        return {"kind": self.kind, "detail": self.detail} | why
+        return {"kind": self.kind, "detail": self.detail, "network": self.network} | why
+
+    def sockets(self, needs: Needs | None) -> str:
+        """The kinds of sockets that code with these needs may have, as ``seccomp.install`` takes them."""
+        if needs is None or (needs.hosts and not self.network):
+            return seccomp.ANY
+        if needs.hosts:
+            return seccomp.INTERNET
+        return seccomp.LOCAL if self.own_files and landlock.closes_abstract_sockets() else seccomp.PAIRS
 
     @property
     def own_processes(self) -> bool:
         """True when all processes of a worker end with it, whatever they did to hide."""
         return bool(self.namespaces & CLONE_NEWPID)
+
+    @property
+    def own_files(self) -> bool:
+        """True when a worker sees a file system of its own."""
+        return self.kind == MOUNT_NAMESPACE
 
     @property
     def own_account(self) -> bool:
@@ -71,21 +93,32 @@ class Sandbox:
             return True  # a process may only trace those that it restricted itself
         return self.kind == MOUNT_NAMESPACE and Path("/proc/self").readlink().name == str(os.getpid())
 
-    def fork(self, entry: Callable[[], None], reached: Iterable[str], programs: tuple[str, ...] = ()) -> int:
+    def fork(
+        self,
+        entry: Callable[[], None],
+        reached: Iterable[str],
+        programs: tuple[str, ...] = (),
+        *,
+        own_network: bool = False,
+        sockets: str = seccomp.ANY,
+    ) -> int:
         """Fork into the namespaces; ``entry`` must call ``enter``. See ``clone.fork``.
+
+        ``own_network``: one more namespace, where ``network`` says that there can be; ``sockets`` as ``enter`` gets it.
 
         The owners of the paths ``reached``, of ``programs``, and of the folders above them stay known in root's
         user namespace: to root in there, a file of any other account is a stranger's. Those of ``programs``
         are looked up once.
         """
-        seccomp.encoded(shared_processes=not self.own_processes)  # remembered by the child
+        seccomp.encoded(shared_processes=not self.own_processes, sockets=sockets)  # remembered by the child
+        flags = self.namespaces | (CLONE_NEWNET if own_network else 0)
         if not self.real_root or self.account is None:
-            return fork(self.namespaces, entry)
+            return fork(flags, entry)
         around, lasting = _owners(frozenset(reached)), _owners_once(programs)
         accounts = Accounts(around.users | lasting.users, around.groups | lasting.groups)
-        return fork(self.namespaces, entry, accounts)
+        return fork(flags, entry, accounts)
 
-    def enter(self, view: MountNamespace) -> None:
+    def enter(self, view: MountNamespace, sockets: str = seccomp.ANY) -> None:
         """Shut this process in, for good. Raises OSError when that cannot be done in full."""
         if self.account is not None:
             namespaces.map_own_account(*self.account)
@@ -97,7 +130,7 @@ class Sandbox:
             landlock.enter(view, real_root=self.real_root)
         elif self.kind == MOUNT_NAMESPACE:
             landlock.close_abstract_sockets()
-        seccomp.install(shared_processes=not self.own_processes)
+        seccomp.install(shared_processes=not self.own_processes, sockets=sockets)
 
 
 def _owners(paths: Iterable[str]) -> Accounts:
@@ -139,12 +172,13 @@ def _candidates(wish: str) -> Iterable[Sandbox]:
     if wish in (AUTO, MOUNT_NAMESPACE):
         detail = "workers see neither the home folder nor other workspaces, and only their own processes"
         bounded = _kernel() >= _OWN_PID_MAX_SINCE
-        for bound in (True, False) if bounded else (False,):
-            flags = CLONE_NEWUSER | _OWN
-            account, real_root = (os.getuid(), os.getgid()), os.geteuid() == 0
-            yield Sandbox(MOUNT_NAMESPACE, detail, flags, real_root, bound, account)
-            if real_root:  # user namespaces are switched off
-                yield Sandbox(MOUNT_NAMESPACE, detail, _OWN, True, bound)
+        account, real_root = (os.getuid(), os.getgid()), os.geteuid() == 0
+        for network in (True, False):
+            for bound in (True, False) if bounded else (False,):
+                flags = CLONE_NEWUSER | _OWN
+                yield Sandbox(MOUNT_NAMESPACE, detail, flags, real_root, bound, account, network)
+                if real_root:  # user namespaces are switched off
+                    yield Sandbox(MOUNT_NAMESPACE, detail, _OWN, True, bound, network=network)
     if wish in (AUTO, MOUNT_NAMESPACE, LANDLOCK):
         detail = "workers can open neither the home folder nor other workspaces"
         yield Sandbox(LANDLOCK, detail, real_root=os.geteuid() == 0)
@@ -173,7 +207,9 @@ def _probe(candidate: Sandbox) -> str:
             processes=_PROBED_PROCESSES if candidate.bounded else None,
             shared_memory=_PROBED_MEMORY,
         )
-        child = candidate.fork(lambda: _try(candidate, view, secret, into), (str(workspace),))
+        child = candidate.fork(
+            lambda: _try(candidate, view, secret, into), (str(workspace),), own_network=candidate.network
+        )
         status = os.waitpid(child, 0)[1]
         os.write(into, b"\n")  # so that there is something to read
         said = os.read(out, 500).decode().strip()
@@ -192,6 +228,8 @@ def _probe(candidate: Sandbox) -> str:
 def _try(candidate: Sandbox, view: MountNamespace, secret: Path, into: int) -> None:
     workspace = Path(view.workspace)
     try:
+        if candidate.network:
+            own_network.listen().close()
         candidate.enter(view)
         (workspace / ".deps" / "written").write_text("allowed")
         if not _fails(secret.read_text):

@@ -62,7 +62,7 @@ _FORBIDDEN += " mount_setattr open_by_handle_at"
 # Their first argument is a process; 0 is the caller. What only reads is allowed for every process.
 _OF_A_PROCESS = "sched_setaffinity sched_setscheduler sched_setparam sched_setattr"
 
-_AF_INET, _AF_INET6, _AF_PACKET, _AF_XDP = 2, 10, 17, 44
+_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK, _AF_PACKET, _AF_XDP = 1, 2, 10, 16, 17, 44
 _SOCK_RAW, _SOCK_PACKET, _SOCK_TYPES = 3, 10, 15  # the kernel keeps flags above these four bits
 _PRIO_USER, _IOPRIO_WHO_USER = 2, 3
 
@@ -123,29 +123,40 @@ def missing() -> str:
     return ""
 
 
-def install(*, shared_processes: bool) -> None:
+ANY, INTERNET, LOCAL, PAIRS = "any", "internet", "local", "pairs"
+"""Kinds of sockets that a filter leaves: all but those that read other programs' packets; those of the internet and of
+this machine, without Bluetooth, virtual machines and the like; those at files; none but pairs within a program."""
+_FAMILIES: dict[str, tuple[int, ...]] = {
+    INTERNET: (_AF_UNIX, _AF_INET, _AF_INET6, _AF_NETLINK),
+    LOCAL: (_AF_UNIX,),
+    PAIRS: (),
+}
+
+
+def install(*, shared_processes: bool, sockets: str = ANY) -> None:
     """Filter the calls of this process and of all that it will start, for good. Needs ``no_new_privs``.
 
-    ``shared_processes``: it sees the numbers of processes that are not its own. Nothing happens where
+    ``shared_processes``: it sees the numbers of processes that are not its own. ``sockets``: the kinds left. Nothing happens where
     ``missing`` has a reason. Raises OSError.
     """
-    if lines := encoded(shared_processes=shared_processes):
+    if lines := encoded(shared_processes=shared_processes, sockets=sockets):
         text = ctypes.create_string_buffer(lines, len(lines))
         header = ctypes.create_string_buffer(struct.pack("HP", len(lines) // 8, ctypes.addressof(text)))
         syscalls.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.addressof(header))
 
 
 @lru_cache
-def encoded(*, shared_processes: bool) -> bytes:
+def encoded(*, shared_processes: bool, sockets: str = ANY) -> bytes:
     """The filter of this machine as the kernel takes it, b"" for none. Remembered: ask before forking."""
     kind = architecture()
     if kind is None or missing():
         return b""
-    return b"".join(struct.pack("=HBBI", *one) for one in program(kind, shared_processes=shared_processes))
+    lines = program(kind, shared_processes=shared_processes, sockets=sockets)
+    return b"".join(struct.pack("=HBBI", *one) for one in lines)
 
 
-def program(kind: Architecture, *, shared_processes: bool) -> list[Instruction]:
-    """The filter for ``kind``; with ``shared_processes`` calls may name no other process, either."""
+def program(kind: Architecture, *, shared_processes: bool, sockets: str = ANY) -> list[Instruction]:
+    """The filter for ``kind``; with ``shared_processes`` calls may name no other process, either. ``sockets``: those that are left."""
     calls = kind.calls
     unknown = _refuse(errno.ENOSYS)
     lines = [(_LOAD, 0, 0, _ARCHITECTURE), *_unless(kind.audit, [unknown]), (_LOAD, 0, 0, _NUMBER)]
@@ -153,7 +164,10 @@ def program(kind: Architecture, *, shared_processes: bool) -> list[Instruction]:
         lines += [(_AT_LEAST, 0, 1, _X32_BIT), unknown]
         lines += [(_AT_LEAST, 0, 2, _X32_FIRST), (_AT_LEAST, 1, 0, _X32_LAST + 1), unknown]
     for name in ("socket", "socketpair"):
-        lines += _when(calls[name], _check_socket())
+        families = _FAMILIES.get(sockets)
+        if name == "socketpair" and sockets == PAIRS:
+            families = (_AF_UNIX,)
+        lines += _when(calls[name], [*_check_family(families), *_check_socket()])
     if shared_processes:
         lines += _when(calls["prlimit64"], _check_limits())
         lines += _when(calls["setpriority"], _check_priority(_PRIO_USER))
@@ -164,6 +178,14 @@ def program(kind: Architecture, *, shared_processes: bool) -> list[Instruction]:
         for name in names.split():
             lines += _when(calls[name], [_refuse(number)])
     return [*lines, _allow()]
+
+
+def _check_family(families: tuple[int, ...] | None) -> list[Instruction]:
+    """Sockets of other families than these are refused; None leaves all."""
+    if families is None:
+        return []
+    skip = [(_EQUAL, len(families) - index, 0, family) for index, family in enumerate(families)]
+    return [_argument(0), *skip, _refuse(errno.EACCES)]
 
 
 def _check_socket() -> list[Instruction]:

@@ -10,16 +10,20 @@ import select
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import orjson
 
-from agents.workers import private_paths, privileges, process_limits
+from agents.workers import host_proxy, own_network, private_paths, privileges, process_limits, use_notes
 from agents.workers.channel import WorkerChannel, use_channel
-from agents.workers.namespaces import MountNamespace
+from agents.workers.confinement import confined
+from agents.workers.namespaces import DATA_FOLDERS, MountNamespace
+from agents.workers.needs import Needs
 from agents.workers.protected_paths import MachinePaths
 from agents.workers.protocol import READY, REFUSED
 from agents.workers.sandbox import Sandbox
@@ -38,6 +42,7 @@ class SpawnRequest:
     stream: int
     output: int
     queue: int = -1  # where requests come from; -1 where they come over the stream
+    network: int = -1  # where its own network's way out is handed over; -1 where its needs have no hosts
 
     def read_plan(self) -> dict[str, Any]:
         """The plan that its descriptor holds."""
@@ -65,7 +70,7 @@ def view_of(plan: dict[str, Any], read_only: list[str], spawner: Spawner) -> Mou
     """
     machine = spawner.machine
     linked = [os.path.realpath(path) for path in read_only if os.path.islink(path)]
-    return MountNamespace(
+    view = MountNamespace(
         plan["workspace"],
         plan["private_root"] or None,
         machine.programs,
@@ -76,6 +81,10 @@ def view_of(plan: dict[str, Any], read_only: list[str], spawner: Spawner) -> Mou
         plan["limits"]["memory"],
         private=machine.private.hidden,
     )
+    needs = needs_of(plan)
+    if needs is None:
+        return view
+    return confined(view, needs, machine, private=plan["private"], path=plan["env"].get("PATH", os.defpath))
 
 
 def serve_worker(
@@ -91,12 +100,12 @@ def serve_worker(
     _end_with_zygote(spawner.life)
     os.setsid()
     _take_over_output(order.output)
-    _close_all_but({0, 1, 2, order.stream, order.queue, spawner.life})
+    _close_all_but({0, 1, 2, order.stream, order.queue, order.network, spawner.life})
     queue = socket.socket(fileno=order.queue) if order.queue >= 0 else None
     channel = WorkerChannel(socket.socket(fileno=order.stream), queue)
     os.register_at_fork(after_in_child=channel.close)  # it is the worker's alone
     try:
-        handle = _prepare(plan, spawner.sandbox, view, shared_account)
+        handle = _prepare(plan, spawner.sandbox, view, shared_account, order.network)
     except BaseException as problem:  # noqa: BLE001 - a room may fail in any way, and the daemon must hear it
         channel.send(orjson.dumps((REFUSED, 0, describe(problem, plan["workspace"]))))
         _flush()
@@ -108,7 +117,14 @@ def serve_worker(
     os._exit(0)
 
 
-def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: MountNamespace, shared_account: int | None) -> Any:
+def needs_of(plan: dict[str, Any]) -> Needs | None:
+    """The needs in an encoded plan."""
+    return None if plan["needs"] is None else msgspec.convert(plan["needs"], Needs)
+
+
+def _prepare(
+    plan: dict[str, Any], sandbox: Sandbox, view: MountNamespace, shared_account: int | None, network: int
+) -> Any:
     os.environ.clear()
     for name, value in plan[
         "env"
@@ -116,12 +132,20 @@ def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: MountNamespace, share
         os.environ[name] = value
     for name in _THREADS_OF_LIBRARIES:
         os.environ.setdefault(name, "1")
+    needs = needs_of(plan)
+    if network >= 0:
+        for name in ("NO_PROXY", "no_proxy"):
+            os.environ.pop(name, None)
+        os.environ.update(host_proxy.environment())
+        own_network.hand_over(own_network.listen(), network)
+    if needs is not None and not sandbox.own_files:
+        tempfile.tempdir = os.environ["TMPDIR"] = f"{plan['workspace']}/{DATA_FOLDERS[0]}"
     time.tzset()
     process_limits.apply(plan["limits"], shared_account=shared_account)
     privileges.let_the_daemon_go_on()
     if LINUX and not sandbox.own_processes:
         privileges.adopt_orphans()
-    sandbox.enter(view)
+    sandbox.enter(view, sandbox.sockets(needs))
     private_paths.remember(view.access().hidden)
     if LINUX and (plan["trusted"] or not sandbox.hides_workers):
         privileges.protect_process()  # a trusted worker's from forks of it, too, that run files of the workspace
@@ -129,7 +153,10 @@ def _prepare(plan: dict[str, Any], sandbox: Sandbox, view: MountNamespace, share
     os.chdir(plan["workspace"])
     gc.enable()
     module, _, name = plan["room"].partition(":")
-    return getattr(importlib.import_module(module), name)(plan["settings"]).handle
+    room = getattr(importlib.import_module(module), name)(plan["settings"])
+    if needs is not None:
+        use_notes.watch(view, needs)
+    return room.handle
 
 
 def _end_with_zygote(life: int) -> None:

@@ -28,7 +28,7 @@ class WorkerSupervisor:
     environment and must hold nothing secret; workers get their plan's instead. ``preload`` are modules
     that hold rooms. ``sandbox`` is "auto", or one kind to use ("mount namespace", "landlock", "none").
     ``may_read``: paths among the account's private ones that workers may read; ``*`` for all. ``launch``
-    starts the zygote, in place of ``launch_zygote``.
+    starts the zygote, in place of ``launch_zygote``. ``is_own_port``: ports of rappd, to which no need leads.
     """
 
     def __init__(
@@ -40,10 +40,12 @@ class WorkerSupervisor:
         sandbox: str = AUTO,
         may_read: Sequence[str] = (),
         launch: LaunchZygote | None = None,
+        is_own_port: Callable[[int], bool] = lambda port: False,
     ) -> None:
         scrubbed = {"PATH": os.environ.get("PATH", os.defpath), "LANG": "C.UTF-8"}
         self._settings = ZygoteSettings(environ or scrubbed, preload, sandbox, _PROCESSES_OF_ALL, may_read)
         self._launch = launch
+        self.is_own_port = is_own_port
         self._on_output = on_output
         self.loop = asyncio.get_running_loop()
         self._zygote: ZygoteClient | None = None

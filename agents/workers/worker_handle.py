@@ -19,6 +19,7 @@ from agents.workers.call import Call, start_callback
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError, describe_exit
 from agents.workers.frame_socket import FrameSocket, RequestQueue
+from agents.workers.needs import Use, checked_uses
 from agents.workers.output import Output
 from agents.workers.protocol import (
     ANSWER,
@@ -33,6 +34,7 @@ from agents.workers.protocol import (
 )
 from agents.workers.started_processes import LeftoverCheck
 from agents.workers.syscalls import LINUX
+from agents.workers.way_out import WayOut
 from agents.workers.zygote_client import ZygoteClient
 
 _log = logging.getLogger(__name__)
@@ -78,6 +80,10 @@ class WorkerOwner(Protocol):
         """It wrote a line."""
         ...
 
+    def is_own_port(self, port: int) -> bool:
+        """True for a port of this machine at which rappd itself listens."""
+        ...
+
 
 class WorkerHandle:
     """A worker from its order to its end.
@@ -118,6 +124,7 @@ class WorkerHandle:
         self._queue: RequestQueue | None = None
         self._leftovers: LeftoverCheck | None = None
         self._looked = 0.0  # when it was last looked at for leftovers
+        self._way_out: WayOut | None = None  # where its code declares hosts
         self._output: Output | None = None  # from its start on: until then its process id is not known
         self._output_end = -1
         self._said_ready = False
@@ -167,13 +174,26 @@ class WorkerHandle:
                 raise
             queue = [self._queue.worker_end] if self._queue is not None else []
             try:
-                self._zygote.spawn([plan_fd, theirs.fileno(), output_in, *queue], self)
+                self._zygote_spawn([plan_fd, theirs.fileno(), output_in, *queue])
             except OSError:
                 ours.close()
                 raise
             finally:
                 os.close(output_in)
         self._stream = FrameSocket(self._loop, ours, self._on_frame, self._on_stream_end)
+
+    def _zygote_spawn(self, fds: list[int]) -> None:
+        needs = self.plan.needs
+        if needs is None or not needs.hosts or not LINUX:
+            self._zygote.spawn(fds, self)
+            return
+        self._way_out = WayOut(needs.servers(self.plan.env), self._on_host, self._owner.is_own_port)
+        with self._way_out.worker_end() as network:
+            self._zygote.spawn([*fds, network], self)
+
+    def _on_host(self, name: str, given: bool) -> None:
+        if (call := self.call) is not None and call.on_use is not None:
+            call.on_use(name, given)
 
     def give_up(self, why: str) -> None:
         """Report an order that failed."""
@@ -433,6 +453,8 @@ class WorkerHandle:
             self._queue.close()
         if self._leftovers is not None:
             self._leftovers.close()
+        if self._way_out is not None:
+            self._way_out.close()
         if self._output is not None:
             self._output.close()
         elif self._output_end >= 0:
@@ -453,6 +475,7 @@ class _Raised(msgspec.Struct):
     message: str
     line: int
     trace: str
+    uses: list[Use] = []
 
 
 _read_raised = msgspec.json.Decoder(_Raised).decode
@@ -463,7 +486,7 @@ def raised(value: bytes) -> AgentRaisedError:
     if len(value) > NOTE_BYTES:
         raise ValueError("a report that is too long")
     found = _read_raised(value)
-    return AgentRaisedError(found.kind, found.message, found.line, found.trace)
+    return AgentRaisedError(found.kind, found.message, found.line, found.trace, checked_uses(found.uses))
 
 
 def _callback(value: bytes) -> tuple[str, dict[str, Any]]:

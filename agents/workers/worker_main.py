@@ -16,6 +16,7 @@ from typing import Any
 
 import orjson
 
+from agents.workers import use_notes
 from agents.workers.channel import WorkerChannel
 from agents.workers.private_paths import explain
 from agents.workers.protocol import ANSWER, ANSWER_BYTES, RAISED
@@ -74,18 +75,20 @@ def _wait_for_ended_threads(tasks: int) -> None:
 
 
 def describe(problem: BaseException, home: str) -> dict[str, Any]:
-    """An exception as the daemon needs it: ``{kind, message, line, trace}``; line 0 when unknown."""
+    """An exception as the daemon needs it: ``{kind, message, line, trace, uses}``; line 0 when unknown."""
     trace = "".join(traceback.format_exception(problem, limit=-30))
     try:
         message = problem.msg if isinstance(problem, SyntaxError) else str(problem)
     except Exception:  # noqa: BLE001 - an exception of agent code may not even be able to name itself
         message = "(its message cannot be read)"
-    message += explain(problem)
+    said = use_notes.explain(problem)
+    message += explain(problem) if said is None else said
     return {
         "kind": _clean(type(problem).__name__),
         "message": _clean(message)[:_MESSAGE_CHARACTERS],
         "line": _line_number(problem, home),
         "trace": _clean(trace)[-_TRACE_CHARACTERS:],
+        "uses": use_notes.taken(),
     }
 
 

@@ -28,11 +28,12 @@ from agents.workers import (
 from agents.workers.devices import DeviceFolder, closed_devices
 from agents.workers.private_paths import PrivatePaths
 from agents.workers.protected_paths import MachinePaths
-from agents.workers.spawn import Spawner, SpawnRequest, serve_worker, view_of
+from agents.workers.spawn import Spawner, SpawnRequest, needs_of, serve_worker, view_of
 from agents.workers.syscalls import LINUX
 
 _PACKET_BYTES = 64 * 1024
 _ORDER_FDS = 4 if LINUX else 3
+_NETWORK_FD = 1  # one more, where the plan has hosts and there can be a network of its own
 _KEEP_CLOSED_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 
 
@@ -124,7 +125,9 @@ class Zygote:
                 self._end(pid)
 
     def _handle_request(self) -> bool:
-        packet, fds, _, _ = socket.recv_fds(self._channel, _PACKET_BYTES, _ORDER_FDS, _KEEP_CLOSED_ON_EXEC)
+        packet, fds, _, _ = socket.recv_fds(
+            self._channel, _PACKET_BYTES, _ORDER_FDS + _NETWORK_FD, _KEEP_CLOSED_ON_EXEC
+        )
         if not packet:
             return False
         order = orjson.loads(packet)
@@ -136,10 +139,12 @@ class Zygote:
             self._end_leftovers()
             return True
         try:
-            if len(fds) != _ORDER_FDS:
+            if len(fds) not in (_ORDER_FDS, _ORDER_FDS + _NETWORK_FD):
                 raise OSError("descriptors got lost on the way")
             told = SpawnRequest(*fds)
             plan = told.read_plan()
+            if not self._spawner.sandbox.network:
+                told = replace(told, network=-1)
             read_only = worker_watch.make_missing(plan["read_only"], plan["workspace"])
             pid = self._spawn(told, plan, list(read_only))
             self._watch.add(pid, plan, read_only)
@@ -170,7 +175,13 @@ class Zygote:
             reached = [one.path for one in entries] if chosen.real_root else []
         reached += (view.workspace, *read_only)
         programs = self._spawner.machine.programs
-        return chosen.fork(lambda: serve_worker(order, self._spawner, plan, view, shared), reached, programs)
+        return chosen.fork(
+            lambda: serve_worker(order, self._spawner, plan, view, shared),
+            reached,
+            programs,
+            own_network=order.network >= 0,
+            sockets=chosen.sockets(needs_of(plan)),
+        )
 
     def _reap(self) -> None:
         """Collects all that ended, then ends what they left behind: once for a whole crowd, not for each of it."""

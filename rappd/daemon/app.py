@@ -14,6 +14,9 @@ from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.selection import ProviderSelector
 from agents.storage.safe_fs import in_file_pool
+from agents.workers.needs import unheld
+from agents.workers.private_paths import PrivatePaths
+from agents.workers.protected_paths import home_folders
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.zygote_client import LaunchZygote
 from envelopes.envelope import brainstem_id
@@ -28,6 +31,7 @@ from rappd.daemon.live_settings import LiveSettings, provider_settings
 from rappd.daemon.local_models import WorkerServerCheck
 from rappd.daemon.model_downloads import ModelDownloads
 from rappd.daemon.operator_sessions import OperatorSessions
+from rappd.daemon.ports import TWIN_PORTS
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
@@ -89,6 +93,7 @@ from rappd.tenants.tenants import Tenants, TwinListeners
 from rappd.tether.service import MakeListener, PhoneServices, TetherService
 from rappd.transcript.frames import RestoredConversations
 from twins.background_tasks import BackgroundTasks
+from twins.trust.scope_rules import MUST_DECLARE, ScopeRules
 from twins.trust.trust import Trust
 from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
@@ -171,12 +176,13 @@ class Daemon:
             sandbox=sandbox_wish(settings),
             may_read=settings.items("agents.may_read"),
             launch=launch,
+            is_own_port=lambda port: port == self.port or port in TWIN_PORTS,
         )
         self.open_surface = settings.on("http.open_surface")
         workspace = host_workspace(home, settings)
         if mode != "read":
             workspace.create()
-        self.trust = Trust(home.root)
+        self.trust = Trust(home.root, self._scope_rules(settings))
         self.model_choices = ModelChoices(store, self.providers)
         self.organism = OrganismInForce(home.root, writes=mode != "read")
         self.states = ListenerStates(
@@ -414,6 +420,14 @@ class Daemon:
     def settings(self) -> Settings:
         """The settings in force."""
         return self.live_settings.current
+
+    def _scope_rules(self, settings: Settings) -> ScopeRules:
+        private = PrivatePaths(home_folders(os.environ), settings.items("agents.may_read"), system=True)
+        return ScopeRules(
+            settings.on(MUST_DECLARE),
+            lambda needs: private.named((*needs.read, *needs.write)),
+            lambda needs: unheld(needs, self.supervisor.sandbox_report()),
+        )
 
     def listen_on(self, port: int) -> None:
         """Tells the daemon which port the loopback listener got."""

@@ -11,6 +11,8 @@ import msgspec
 
 from agents.runtime import programs
 
+TWIN_PORTS = range(7081, 7200)
+"""Ports of booted twins (RAPP v1 §18.13)."""
 _LISTEN = "0A"
 _INTERPRETERS = ("python", "node", "ruby", "java", "perl", "php", "deno", "bun")
 _SEARCH = 100

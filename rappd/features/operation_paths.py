@@ -2,6 +2,7 @@
 
 OPERATION_PATHS = {
     "agents.list": ("GET", "@/agents"),
+    "agents.needs": ("GET", "@/agents/needs/{name}"),
     "agents.held": ("GET", "@/agents/held"),
     "agents.source": ("GET", "@/agents/source/{filename}"),
     "agents.save": ("PUT", "@/agents/source/{filename}"),

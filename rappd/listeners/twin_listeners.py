@@ -8,13 +8,12 @@ import socket
 from aiohttp import web
 
 from rappd.daemon.app import Daemon
+from rappd.daemon.ports import TWIN_PORTS
 from rappd.errors import ConflictError
 from rappd.features.features import table_of
 from rappd.listeners.loopback import app as loopback
 from rappd.listeners.request_timeout import TimedRunner
 from rappd.tenants.tenant import Tenant
-
-PORTS = range(7081, 7200)
 
 
 class TwinListeners:
@@ -65,7 +64,7 @@ class TwinListeners:
 
 
 def _listen(wanted: int | None) -> socket.socket:
-    ports = [wanted, *PORTS] if wanted in PORTS else list(PORTS)
+    ports = [wanted, *TWIN_PORTS] if wanted in TWIN_PORTS else list(TWIN_PORTS)
     for port in ports:
         listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:

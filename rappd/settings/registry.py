@@ -80,6 +80,8 @@ SETTINGS = (
     Setting("agents.sandbox", "RAPPD_SANDBOX", "choice", "auto", "Workers: auto, namespace, landlock or none.", choices=SANDBOXES),
     Setting("agents.may_write_code", "RAPPD_AGENTS_MAY_WRITE_CODE", "switch", "off", "Agents may write the code of their workspace."),
     Setting("agents.may_read", "RAPPD_AGENTS_MAY_READ", "list", "", "Hidden files of this account that agents may read: ~/.ssh, ~/.aws; * is all."),
+    Setting("agents.must_declare", "RAPPD_AGENTS_MUST_DECLARE", "switch", "off",
+            "Agents that do not declare what they need wait for approval; what this machine cannot hold to it does not run."),
     Setting("store.strict", "RAPPD_STORE_STRICT", "switch", "off",
             "Wait for the disk on every answer. Off: a power cut can cost the answers of the last second and of the sync after it."),
     Setting("http.origins", "RAPP_CORS_ORIGINS", "list", "", "Web origins that may call /chat, by comma.", live=True, former="door.origins"),

@@ -57,6 +57,7 @@ WORDING = {
         {"auto": "The best that this computer has", "namespace": "Linux namespaces", "landlock": "Linux Landlock", "none": "Not at all"}),
     "agents.may_write_code": Wording("Agents may change code", "Off is safer: then an agent cannot change what runs here."),
     "agents.may_read": Wording("Hidden files for agents", "Keys and tokens of other programs that agents may read, by comma. Empty is safer."),
+    "agents.must_declare": Wording("Agents must say what they need", "Agents that do not say which folders and servers they use wait for your yes."),
     "store.strict": Wording("Wait for the disk", "Slower, and a power cut costs no answer. Off: it can cost those of the last second."),
     "http.origins": Wording("Other pages", "Web pages of others that may ask this machine, by comma."),
     "http.open_surface": Wording("Everybody may change things", "Any program on this computer may do what you may do. Leave it off."),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from agents.contract.agent import FileState
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.contract.may_run import YOURS
 from agents.storage.safe_fs import in_file_pool
@@ -122,13 +123,17 @@ class AgentAdmin:
             return await self._approve(name, digest, waiting_only)
 
     async def _approve(self, name: str, digest: str, waiting_only: bool) -> dict[str, Any]:
-        waiting = await in_file_pool(self._waiting, name)
+        waiting, state = await in_file_pool(self._waiting, name), self._state(name)
+        if waiting is None and state is not None and state.held:
+            return await self._approve_needs(state, digest)
         if waiting is None and waiting_only:
             raise _waits_not(name)
         if waiting is not None:
             _check_read(waiting.path, waiting.sha256, digest)
             filename = waiting.path.removeprefix("agents/")
             await in_file_pool(self._tenant.trust.quarantine.release, waiting.file, waiting.sha256)
+            if (known := self._state(filename)) is not None and known.sha256 == waiting.sha256:
+                await self._allow_needs(known)
             if filename == ENV_FILE:
                 await self._tenant.reload_variables()
                 text = f"{filename} is approved; agents have its variables from their next call on."
@@ -153,7 +158,6 @@ class AgentAdmin:
             is_running = report["status"] == "ok"
             text = f"{filename} is approved, and runs." if is_running else f"Approved. {report['message']}"
             return {**report, "sha256": waiting.sha256, "message": text}
-        state = self._state(name)
         filename = name if state is None else state.file.rel
         content = await in_file_pool(self._tenant.files.read, filename)
         _check_read(filename, sha256(content), digest)
@@ -166,6 +170,24 @@ class AgentAdmin:
             "file": filename,
             "sha256": sha256(content),
         }
+
+    async def _approve_needs(self, state: FileState, digest: str) -> dict[str, Any]:
+        """Lets a file run that waits for what it declares, or does not declare, alone."""
+        filename = state.file.rel
+        _check_read(filename, state.sha256, digest)
+        await self._allow_needs(state)
+        await self._tenant.registry.forget(state.origin, filename)
+        await self._tenant.refresh()
+        report = self._report(filename)
+        text = (
+            f"{filename} is approved, and runs."
+            if report["status"] == "ok"
+            else f"Approved. {report['message']}"
+        )
+        return {**report, "sha256": state.sha256, "message": text}
+
+    async def _allow_needs(self, state: FileState) -> None:
+        await in_file_pool(self._tenant.trust.allow_needs, state.file.rel, state.sha256, state.needs)
 
     async def _moved(self, path: str) -> None:
         if path == ENV_FILE:

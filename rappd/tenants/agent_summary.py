@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -12,10 +12,18 @@ from agents.contract.agent import Agent, Change, is_structural
 from agents.contract.may_run import SHIPPED
 from agents.lispy.errors import NO_AGENT
 from agents.runtime.registry import AgentRegistry
+from agents.runtime.use_log import UseLog
+from agents.workers.needs import Needs, in_words, unheld
 
 
-def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
-    """One row per agent, and one per file that yields none: ``rappd agents list --json``."""
+def listing(
+    roster: AgentRegistry, uses: UseLog | None = None, sandbox: Mapping[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """One row per agent, and one per file that yields none: ``rappd agents list --json``.
+
+    ``needs`` is what it declares, None for nothing; ``reach`` the same in words; ``unheld`` why this machine, whose
+    ``sandbox`` reports that, cannot hold it to that; ``exceeded`` how many calls were refused something, by ``uses``.
+    """
     rows: list[dict[str, Any]] = []
     for state in roster.states():
         failure = state.failures[0] if state.failures else None
@@ -31,8 +39,16 @@ def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
             "held": state.held,
             "waits": state.waits,
             "good_since": state.good_since if failure and state.able else None,
+            **_reach(state.needs, sandbox or {}),
+            "exceeded": 0,
         }
-        rows.extend({**_described(agent), "offered": roster.offers(agent), **common} for agent in state.able)
+        for agent in state.able:
+            row = {**_described(agent), "offered": roster.offers(agent), **common}
+            if state.needs != agent.needs:  # the version before serves
+                row |= _reach(agent.needs, sandbox or {})
+            if uses is not None:
+                row["exceeded"] = uses.of(agent).exceeded
+            rows.append(row)
         if not state.able:
             rows.append(
                 {
@@ -46,6 +62,14 @@ def listing(roster: AgentRegistry) -> list[dict[str, Any]]:
                 }
             )
     return rows
+
+
+def _reach(needs: Needs | None, sandbox: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "needs": needs.as_json() if needs is not None else None,
+        "reach": in_words(needs),
+        "unheld": unheld(needs, sandbox),
+    }
 
 
 def _described(agent: Agent) -> dict[str, Any]:

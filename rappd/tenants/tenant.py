@@ -15,6 +15,7 @@ from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import Senses
 from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent, Change
+from agents.contract.declared_needs import declared_in
 from agents.contract.description import AgentStorage
 from agents.contract.file_discovery import Stamp
 from agents.contract.may_run import SHIPPED, YOURS, Allowed, Verdict
@@ -26,6 +27,7 @@ from agents.runtime.runner import AgentRunner, WorkerPools
 from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceIndex, ServiceReply, read_service
 from agents.storage.safe_fs import in_file_pool
 from agents.workers.call import ReadAnswer
+from agents.workers.needs import Needs, together
 from agents.workers.supervisor import WorkerSupervisor
 from envelopes.envelope import agent_id
 from rappd.dispatch.dispatcher import Dispatcher
@@ -301,6 +303,11 @@ class Tenant:
         )
         return reply
 
+    @property
+    def sandbox(self) -> dict[str, Any]:
+        """The report of the sandbox of its workers."""
+        return self._shared.supervisor.sandbox_report()
+
     async def service_faults(self) -> list[ServiceFault]:
         """Service files that cannot be used as they are."""
         return await asyncio.to_thread(self._services.faults)
@@ -317,7 +324,8 @@ class Tenant:
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """Returns the description of one file, without registering it."""
         body, read = {"files": [agent_file]}, reader_of_descriptions(1)
-        outcome: dict[str, Any] = (await self._apart("describe", body, 20.0, read))["files"][0]
+        needs = await in_file_pool(self._needs_of, agent_file)
+        outcome: dict[str, Any] = (await self._apart("describe", body, 20.0, read, needs))["files"][0]
         return outcome
 
     async def run_agent(
@@ -337,18 +345,31 @@ class Tenant:
         agent = self.registry.named(name)
         if agent is None:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
-        tests: list[dict[str, Any]] = (await self.test_file(agent.reference))["tests"]
+        reference = {"rel": agent.file.rel, "path": str(agent.file.path)}
+        tests: list[dict[str, Any]] = (await self.test_file(reference))["tests"]
         return tests
 
-    async def test_file(self, agent_file: object) -> dict[str, Any]:
+    async def test_file(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """Runs the contract tests over one file, in a worker of its own: ``{passed, tests}``."""
-        found: dict[str, Any] = await self._apart("test", {"file": agent_file}, 60.0, read_tests)
+        needs = await in_file_pool(self._needs_of, agent_file)
+        if needs is not None:
+            needs = together([needs, Needs(read=(agent_file["path"],))])
+        found: dict[str, Any] = await self._apart("test", {"file": agent_file}, 60.0, read_tests, needs)
         return found
 
-    async def _apart(self, op: str, body: dict[str, Any], seconds: float, read: ReadAnswer) -> Any:
+    def _needs_of(self, agent_file: dict[str, Any]) -> Needs | None:
+        """The needs that a file declares that is not registered yet. Blocks on the disk."""
+        path = Path(agent_file["path"])
+        files = self.workspace.files
+        content = files.read(path) if path.is_relative_to(self.workspace.root) else path.read_bytes()
+        return declared_in(agent_file["rel"], content).needs
+
+    async def _apart(
+        self, op: str, body: dict[str, Any], seconds: float, read: ReadAnswer, needs: Needs | None
+    ) -> Any:
         """Asks a worker that ends with it, and that goes by what is held now."""
         await asyncio.to_thread(self._trust.look_at_quarantine)
-        async with self._pools.apart() as pool:
+        async with self._pools.apart(needs) as pool:
             return await pool.request(op, body, timeout=seconds, read=read)
 
     async def _glance(self) -> None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import EllipsisType
 from typing import Any
 
 import orjson
 
 from agents.contract.may_run import SHIPPED, YOURS, Allowed, Origin, Quarantined, Refused, Verdict, is_known
 from agents.storage.atomic_write import write_atomically
+from agents.workers.needs import Needs, yes_digest
 from twins.errors import BadFileError
 from twins.trust.code_origins import CodeOrigins
 from twins.trust.quarantine import CachedFile, QuarantineEntry, QuarantineList
+from twins.trust.scope_rules import DECLARED_FREELY, ScopeRules
 from twins.workspace.workspace import Workspace, exclusive_lock
 
 _DAMAGED = object()
@@ -59,12 +62,16 @@ class Approvals:
 class Trust:
     """The rules of one home."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, scope: ScopeRules = DECLARED_FREELY) -> None:
+        """``scope``: what declared needs must be."""
+        self._scope = scope
         self.quarantine = QuarantineList(home / "held.json", home)
         self.approvals = Approvals(home / "approved.json")
         self.origins = CodeOrigins(home)
 
-    def may_run(self, origin: Origin, path: Path, sha256: str) -> Verdict:
+    def may_run(
+        self, origin: Origin, path: Path, sha256: str, needs: Needs | EllipsisType | None = ...
+    ) -> Verdict:
         """As ``agents.contract.may_run.Trust``. What cannot be read lets nothing run that did not come with the program."""
         if origin == SHIPPED:
             return verdict(origin, None, egg="", is_approved=False)
@@ -73,7 +80,14 @@ class Trust:
             egg, is_approved = self.origins.egg_of(path, sha256), self.approvals.covers(sha256)
         except BadFileError as problem:
             return Refused(str(problem))
-        return verdict(origin, entry, egg=egg, is_approved=is_approved)
+        found = verdict(origin, entry, egg=egg, is_approved=is_approved)
+        if needs is ... or not isinstance(found, Allowed):
+            return found
+        return self._scope.verdict(needs, found, self.approvals.covers(yes_digest(sha256, needs)))
+
+    def allow_needs(self, filename: str, sha256: str, needs: Needs | None) -> None:
+        """Remembers the owner's yes to exactly these needs of exactly these bytes."""
+        self.approvals.add(filename, yes_digest(sha256, needs))
 
     def is_held(self, path: Path, sha256: str) -> bool:
         """True for bytes that do not go into an egg: this machine signs nothing that nobody has read.

@@ -1,4 +1,4 @@
-"""``rappd agents``: list, add, remove, undo, new, test, run, approve."""
+"""``rappd agents``: list, show, needs, add, remove, undo, new, test, run, approve."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ from rappd.features.agents.text import (
     file_in,
     file_of,
     no_agent,
+    row_of,
     run_tests,
+    show_agent,
+    show_needs,
     show_rows,
     show_tests,
 )
@@ -46,6 +49,31 @@ def list_(printer: Printer) -> None:
     """Every agent, and every file that has a fault."""
     rows = agent_rows(HomeClient(Home.here(), reads=True))
     printer.result({"agents": rows}, show_rows, rows)
+
+
+@agents.command()
+@_AGENT
+@JSON
+def show(name: str, printer: Printer) -> None:
+    """One agent: what it does, what it takes, and what it may reach."""
+    rows = agent_rows(HomeClient(Home.here(), reads=True))
+    found = row_of(rows, name)
+    printer.result({"agent": found}, show_agent, found)
+
+
+@agents.command()
+@_AGENT
+@JSON
+def needs(name: str, printer: Printer) -> None:
+    """Tell what an agent may reach, what its calls asked for, and what was refused."""
+    daemon = ControlClient(Home.here())
+    try:
+        found = daemon.do("agents.needs", name=name)
+    except ResponseError as problem:
+        if problem.code != "not_found":
+            raise
+        raise no_agent(agent_rows(daemon), name) from problem
+    printer.result({"agent": found}, show_needs, found)
 
 
 @agents.command()

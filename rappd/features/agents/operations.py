@@ -9,8 +9,10 @@ from typing import Any
 from agents.contract.may_run import SHIPPED
 from agents.contract.scaffold import scaffold
 from agents.storage.safe_fs import in_file_pool
+from agents.workers.needs import in_words, unheld
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.rights import Caller
+from rappd.errors import NotFoundError
 from rappd.features.arguments import MissingArgumentError
 from rappd.features.operation import ANYBODY, OWNER, Download, Text, agent_operation, operation
 from rappd.tenants.agent_summary import listing
@@ -30,18 +32,38 @@ class AgentOperations:
     async def listing(self, tenant: Tenant) -> dict[str, Any]:
         """Agent files and the agents they hold; `cards` tells what a screen needs about each.
 
-        `ssh_keys` at a card: this agent, which did not come with rappd, can use your SSH keys.
+        `ssh_keys` at a card: this agent, which did not come with rappd, can use your SSH keys. `reach`: what its needs come
+        to, in words; `unheld`: why this machine cannot hold it to them; `exceeded`: calls that were refused something.
         """
         ssh_keys = await in_file_pool(self._ssh_keys)
         files: dict[tuple[str, str], dict[str, Any]] = {}
-        for row in listing(tenant.registry):
+        for row in listing(tenant.registry, tenant.runner.uses, tenant.sandbox):
             file = files.setdefault(
                 (row["origin"], row["file"]), {"filename": row["file"], "agents": [], "cards": []}
             )
             if row["name"]:
                 file["agents"].append(row["name"])
-            file["cards"].append({**row, "ssh_keys": ssh_keys and row["origin"] != SHIPPED})
+            reaches_keys = ssh_keys and row["origin"] != SHIPPED and row["needs"] is None
+            file["cards"].append({**row, "ssh_keys": reaches_keys})
         return {"files": list(files.values())}
+
+    @operation("agents.needs", "GET", "/agents/needs/{name:.+}", right=OWNER, of_tenant=True)
+    async def needs(self, tenant: Tenant, name: str) -> dict[str, Any]:
+        """The needs of an agent, and `uses`: what its calls asked for since rappd was started, refused things first."""
+        agent = tenant.registry.named(name)
+        if agent is None:
+            raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
+        uses = tenant.runner.uses.of(agent)
+        return {
+            "name": agent.name,
+            "file": agent.file.rel,
+            "needs": agent.needs.as_json() if agent.needs is not None else None,
+            "reach": in_words(agent.needs),
+            "unheld": unheld(agent.needs, tenant.sandbox),
+            "calls": uses.calls,
+            "exceeded": uses.exceeded,
+            "uses": uses.rows(),
+        }
 
     @operation("agents.held", "GET", "/agents/held", right=OWNER, of_tenant=True)
     async def held(self, tenant: Tenant) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from agents.runtime.use_log import VERBS
 from agents.storage.safe_fs import SafeTree
 from rappd.cli.console import (
     Verdict,
@@ -73,6 +74,75 @@ def show_rows(rows: list[dict[str, Any]]) -> None:
         elif row["waits"]:
             way = "read that file, then: rappd agents approve"
         print_status("note" if row["waits"] or row["cartridge"] else "bad", fault(row), way)
+
+
+def row_of(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
+    """The agent that is called so, or a file of that name."""
+    found = _named(rows, name)
+    if not found:
+        raise no_agent(rows, name)
+    return next((row for row in reversed(found) if not row["shadowed_by"]), found[-1])
+
+
+def show_agent(row: dict[str, Any]) -> None:
+    """One agent in full."""
+    print_out(row["name"] or row["file"])
+    if row["description"]:
+        print_out(wrapped(strip_control(row["description"]), 0))
+    facts = [("from", f"{row['origin']}, {row['file']}"), *_reach_facts(row)]
+    if takes := ", ".join(row["parameters"].get("properties", {})):
+        facts.insert(1, ("takes", takes))
+    _print_facts(facts)
+    if row["reason"]:
+        print_status("note" if row["waits"] else "bad", fault(row), "")
+    if row["exceeded"]:
+        print_status("note", _exceeded(row), f"rappd agents needs {row['name']}")
+
+
+def show_needs(found: dict[str, Any]) -> None:
+    """The needs of an agent, then what its calls asked for, refused things first."""
+    print_out(found["name"])
+    _print_facts(_reach_facts(found))
+    if found["needs"] is None:
+        print_status(
+            "note",
+            "It declares nothing, so what it uses is not noted.",
+            'begin with "needs": {} in its metadata',
+        )
+        return
+    if not found["calls"]:
+        print_status(
+            "note", "It was not called since rappd was started.", f"rappd agents run {found['name']}"
+        )
+        return
+    if found["uses"]:
+        print_out()
+        marks: list[Verdict | None] = ["good" if use["given"] else "bad" for use in found["uses"]]
+        rows = [
+            [VERBS[use["kind"]], use["what"], "" if use["given"] else "refused", str(use["times"])]
+            for use in found["uses"]
+        ]
+        table(["ASKED FOR", "WHAT", "", "CALLS"], rows, shrink=1, marks=marks)
+    if found["exceeded"]:
+        print_status("note", _exceeded(found), f'what it may have: "needs" in {found["file"]}')
+    elif not found["uses"]:
+        print_out(dim("Its calls asked for nothing beside its own storage."))
+
+
+def _reach_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
+    facts = [("may reach", "; ".join(row["reach"]))]
+    return [*facts, ("but", row["unheld"])] if row["unheld"] else facts
+
+
+def _exceeded(row: dict[str, Any]) -> str:
+    many = row["exceeded"]
+    return f"{'A call' if many == 1 else f'{many} calls'} failed: it was refused what it does not declare."
+
+
+def _print_facts(facts: list[tuple[str, str]]) -> None:
+    width = max(len(name) for name, _ in facts) + 2
+    for name, text in facts:
+        print_out(f"{dim(name.ljust(width))}{wrapped(strip_control(text), width)}")
 
 
 def fault(row: dict[str, Any]) -> str:

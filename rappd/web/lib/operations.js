@@ -39,6 +39,7 @@ const saves = (path) => (given, name) => download(withQuery(filled(path, given))
 
 export const agents = {
   list: asks("GET", "@/agents"),
+  needs: asks("GET", "@/agents/needs/{name}"),
   held: asks("GET", "@/agents/held"),
   source: asks("GET", "@/agents/source/{filename}"),
   save: asks("PUT", "@/agents/source/{filename}"),

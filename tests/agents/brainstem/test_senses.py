@@ -58,7 +58,7 @@ class Nose:
     def look(self) -> Sequence[object]:
         return (self.held,)
 
-    def may_run(self, origin: str, path: Path, sha256: str) -> Verdict:
+    def may_run(self, origin: str, path: Path, sha256: str, needs: object = ...) -> Verdict:
         return Quarantined(self.held[sha256]) if sha256 in self.held else Allowed()
 
     def put(self, name: str, text: str) -> str:

@@ -1,0 +1,179 @@
+"""The view of a worker whose code declares its needs: its own storage, what programs are made of, and what it declares.
+
+Everything else is hidden: all folders of people, services and other programs, and the programs themselves. Needs
+only narrow: a declared folder is given as far as any worker may read or write it; what is hidden from all of them,
+once the owner allowed it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from agents.workers.access import is_within
+from agents.workers.namespaces import DATA_FOLDERS, MountNamespace
+from agents.workers.needs import Needs
+from agents.workers.protected_paths import MachinePaths
+
+_SHOWN = frozenset(
+    [
+        "bin",
+        "sbin",
+        "lib",
+        "lib32",
+        "lib64",
+        "libx32",
+        "usr",
+        "etc",
+        "dev",
+        "proc",
+        "sys",
+        "nix",
+        "gnu",
+        "opt",
+    ]
+)
+"""Names at the top of the file system in which programs, libraries and the machine's settings lie."""
+
+_PROGRAM_FOLDERS = "/bin /sbin /usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /usr/games /usr/libexec"
+SCRATCH = "/tmp"  # noqa: S108
+"""Gets an own, empty file system."""
+_INTERPRETERS = 3
+"""Scripts that run scripts are followed so far."""
+_FIRST_LINE = 256
+
+
+def confined(
+    view: MountNamespace, needs: Needs, machine: MachinePaths, *, private: bool, path: str = ""
+) -> MountNamespace:
+    """``view`` narrowed to ``needs``. ``private``: hidden paths that they name are given; ``path``: where programs are looked for."""
+    programs = _program_folders(path)
+    places = _Places(machine, private=private)
+    reads, writes = places.given(needs.read), places.writable(needs.write)
+    own = (*reads, *writes)
+    kept = [one for one in view.read_only if is_within(one, view.workspace) or _is_inside(one, own)]
+    linked = [os.path.realpath(one) for one in kept if os.path.islink(one)]
+    deps = f"{view.workspace}/{DATA_FOLDERS[1]}"
+    return replace(
+        view,
+        programs=tuple(
+            one for one in view.programs if one not in programs and not places.is_around_homes(one)
+        ),
+        writable=tuple(writes),
+        read_only=(*kept, *linked, *reads, view.workspace, deps, *_shown_programs(needs.programs, path, own)),
+        private=(*_hidden_tops(), *machine.private.hidden, *programs),
+        scratch=(SCRATCH,) if not os.path.islink(SCRATCH) else (),
+        confined=True,
+    )
+
+
+class _Places:
+    """Declared paths as real ones."""
+
+    def __init__(self, machine: MachinePaths, *, private: bool) -> None:
+        self._machine = machine
+        self._private = private
+
+    def is_around_homes(self, path: str) -> bool:
+        return any(is_within(home, path) for home in self._machine.homes)
+
+    def given(self, declared: Sequence[str]) -> list[str]:
+        """The existing paths among ``declared`` that may be shown."""
+        found = [place for text in declared for place in self._named(text)]
+        return [
+            one
+            for one in dict.fromkeys(found)
+            if self._private or not _is_inside(one, self._machine.private.hidden)
+        ]
+
+    def writable(self, declared: Sequence[str]) -> list[str]:
+        """The parts of these paths that a worker without needs may write, too."""
+        found: list[str] = []
+        for place in self.given(declared):
+            if _is_inside(place, self._machine.writable):
+                found.append(place)
+            else:
+                found += [one for one in self._machine.writable if is_within(one, place)]
+        return found
+
+    def _named(self, text: str) -> Iterator[str]:
+        if not text.startswith("~"):
+            starts = [text]
+        else:
+            starts = [home + text[1:] for home in self._machine.homes]
+        for start in starts:
+            place = self._followed(start)
+            if place and os.path.exists(place):
+                yield place
+
+    def _followed(self, path: str) -> str:
+        """The real path; "" where a link leads there that a worker may have laid."""
+        place = ""
+        for name in path.strip("/").split("/"):
+            place = f"{place}/{name}" if place != "/" else f"/{name}"
+            if os.path.islink(place):
+                if _is_inside(place, self._machine.writable):
+                    return ""
+                place = os.path.realpath(place)
+        return place or "/"
+
+
+def _is_inside(path: str, folders: Sequence[str]) -> bool:
+    return any(is_within(path, folder) for folder in folders)
+
+
+def _hidden_tops() -> list[str]:
+    with os.scandir("/") as entries:
+        return [one.path for one in entries if one.name not in _SHOWN and not one.is_symlink()]
+
+
+def _program_folders(path: str) -> dict[str, None]:
+    """The folders of programs, as real paths."""
+    environment = [f"{prefix}/bin" for prefix in (sys.prefix, sys.base_prefix)]
+    named = [
+        *path.split(os.pathsep),
+        *_PROGRAM_FOLDERS.split(),
+        *environment,
+        os.path.dirname(sys.executable),
+    ]
+    found = (os.path.realpath(one) for one in named if one.startswith("/"))
+    return dict.fromkeys(one for one in found if one != "/" and os.path.isdir(one))
+
+
+def _shown_programs(names: Sequence[str], path: str, own: Sequence[str]) -> list[str]:
+    """The files of programs, and of the interpreters of those that are scripts."""
+    found: dict[str, None] = {}
+    ahead = [(name, 0) for name in names]
+    while ahead:
+        name, depth = ahead.pop()
+        for file in _files_of(name, path):
+            if file not in found and not _is_inside(file, own):
+                found[file] = None
+                ahead += [(one, depth + 1) for one in _interpreters(file) if depth < _INTERPRETERS]
+    return list(found)
+
+
+def _files_of(name: str, path: str) -> list[str]:
+    """A program's file, and what it is a link to."""
+    folders = [*path.split(os.pathsep), *_PROGRAM_FOLDERS.split(), os.path.dirname(sys.executable)]
+    places = [name] if name.startswith("/") else [f"{folder}/{name}" for folder in folders if folder]
+    for place in places:
+        real = os.path.realpath(place)
+        if os.path.isfile(real) and os.access(real, os.X_OK):
+            beside = f"{os.path.realpath(os.path.dirname(place))}/{os.path.basename(place)}"
+            return list(dict.fromkeys((beside, real)))
+    return []
+
+
+def _interpreters(file: str) -> list[str]:
+    """The programs that the first line of a script names: itself, and what ``env`` looks for."""
+    with contextlib.suppress(OSError), open(file, "rb") as script:
+        line = script.read(_FIRST_LINE).partition(b"\n")[0]
+        if line.startswith(b"#!"):
+            words = os.fsdecode(line[2:]).split()
+            of_env = words[1:] if words and words[0].endswith("/env") else []
+            return [*words[:1], *[one for one in of_env if not one.startswith("-") and "=" not in one][:1]]
+    return []
