@@ -6,8 +6,10 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
+from fixtures.axe import axe_core, violations
 from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, calls
+from fixtures.page_questions import NAMELESS, SIDEWAYS, SMALL
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, Page, expect
 
@@ -81,8 +83,8 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     wrong: list[str] = []
     opened: list[Page] = []
 
-    def open_(daemon: RunningDaemon, path: str) -> Page:
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+    def open_(daemon: RunningDaemon, path: str, width: int = 1280) -> Page:
+        page = browser.new_page(viewport={"width": width, "height": 800})
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(daemon.post("/operator/key", control=True).json()["url"])
         expect(page.locator("#write")).to_be_visible()
@@ -152,6 +154,54 @@ def test_fields_of_a_listener_are_a_form_that_tries_it(
     page.get_by_label("Town (needed)").fill("Graz")
     page.get_by_role("button", name="Run research").click()
     expect(page.get_by_role("region", name="Answer")).to_have_text("1 and 2")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_picture_tells_by_shape_words_and_keys_who_asked_whom(
+    research: RunningDaemon, fake_model: FakeModel, open_page: Callable[..., Page], width: int
+) -> None:
+    research.drop("broken_listener.py", "x = 1\n")
+    research.wait_for(lambda: "broken_listener.py" in research.get("/agents", control=True).body.decode())
+    fake_model.will(calls(("research", {"a": "1", "operation": "add", "often": 2})), {"content": "Done."})
+    research.post("/chat", {"user_input": "look it up", "session_id": "s"})
+    page = open_page(research, "#/activity/organism", width)
+    name = research.get("/health").json()["name"]
+    part = page.locator(".organism .part")
+    own = page.get_by_role(
+        "link", name=f"{name}, this machine, asked once by People and programs", exact=True
+    )
+    asked = page.get_by_role("link", name=f"research, listener, asked once by {name}", exact=True)
+    below = page.get_by_role("link", name="calculator, listener, asked 2 times by", exact=False)
+    for one in (own, asked, below):
+        expect(one).to_have_count(1)
+    expect(page.locator(".organism .idle", has_text="broken_listener.py")).to_contain_text(
+        "listener, quarantined"
+    )
+    expect(page.locator(".organism .used")).to_have_count(3)
+
+    page.get_by_text("Show as a table").click()
+    row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="calculator listener"))
+    expect(row.get_by_role("cell").first).to_contain_text("2 times")
+    expect(page.get_by_role("rowheader")).to_have_count(part.count())
+
+    part.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(own).to_be_focused()
+    expect(page.locator(".organism .unused.on").first).to_be_visible()
+    page.keyboard.press("End")
+    expect(part.last).to_be_focused()
+    page.keyboard.press("Home")
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.querySelectorAll('.organism [tabindex=\"0\"]').length") == 1
+    research.post("/chat", {"user_input": "hello", "session_id": "s"})
+    later = page.get_by_role(
+        "link", name=f"{name}, this machine, asked 2 times by People and programs", exact=True
+    )
+    expect(later).to_be_focused(timeout=15_000)
+    page.evaluate(axe_core())
+    assert violations(page) == []
+    for fault in (SIDEWAYS, SMALL, NAMELESS):
+        assert page.evaluate(fault) == []
 
 
 def test_new_listener_is_written_tested_and_run_in_the_editor(

@@ -147,6 +147,7 @@ def shown_at(desk: Machine) -> dict[str, str]:
         f"activity/thread/{thread}": "css=.turn .who",
         f"activity/thread/{thread}/tree": "css=.thread-step",
         f"activity/thread/{thread}/records": "css=.row",
+        "activity/organism": "css=.organism .part",
         "activity/log": "css=.log-warn",
         "settings": "All settings",
     }

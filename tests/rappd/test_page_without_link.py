@@ -35,6 +35,7 @@ VIEWS = (
     "waiting",
     "activity",
     "activity/threads",
+    "activity/organism",
     "activity/log",
     "settings",
 )

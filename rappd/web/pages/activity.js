@@ -13,6 +13,7 @@ import { daemonEvents } from "../lib/event-stream.js";
 import * as operations from "../lib/operations.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";
+import { organismView } from "../components/organism/organism-view.js";
 import { callsInProgress } from "../components/outbox/calls-in-progress.js";
 import { attemptIn } from "../components/ui/problem.js";
 
@@ -20,6 +21,7 @@ const VERBS = { HELP: "asked", DONE: "answered", ERROR: "refused", HELLO: "greet
 const VIEWS = [
   ["", "Calls"],
   ["threads", "Threads"],
+  ["organism", "Picture"],
   ["log", "Log"],
 ];
 const FORMS = [
@@ -52,6 +54,7 @@ export function mount(main) {
     if (!daemon.operator) return fill(body, operatorNotice("see what was said and done"));
     if (view === "threads") open = threads(body);
     else if (view === "thread" && id) open = thread(body, id, rest[2] ?? "");
+    else if (view === "organism") open = organismView(body);
     else if (view === "log") open = logView(body);
     else open = calls(body);
   };

@@ -12,6 +12,7 @@ const VIEWS = [
   ["Outbox: what waits for machines that are away", "#/machines/outbox"],
   ["Neighborhood: all your machines, snapshots, backup", "#/machines/neighborhood"],
   ["Threads: what was said", "#/activity/threads"],
+  ["Picture: who asks whom", "#/activity/organism"],
   ["Log", "#/activity/log"],
 ];
 

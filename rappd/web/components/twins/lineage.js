@@ -2,14 +2,13 @@
 
 import { count, onDay } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
+import { fitting, s, text } from "../../lib/svg.js";
 import { pageOf } from "./labels.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const ROW = 60;
 const LEFT = 20;
 const WORDS = 220; // px that a name gets at least
 const NARROW = 480;
-const paper = document.createElement("canvas").getContext("2d"); // to measure on
 const STATES = { archived: "archived", purged: "deleted", elsewhere: "not on this machine" };
 
 /**
@@ -36,13 +35,13 @@ export function lineage(members, here = "") {
     draw();
   });
   resized.observe(box);
-  const text = h(
+  const written = h(
     "details",
     { class: "fold" },
     h("summary", {}, "Show as text"),
     asText(members, parents, here),
   );
-  return { element: h("div", {}, box, text), close: () => resized.disconnect() };
+  return { element: h("div", {}, box, written), close: () => resized.disconnect() };
 }
 
 /** "4 twins in 2 families" */
@@ -168,27 +167,4 @@ function asText(members, parents, here) {
     items.push(item);
   });
   return lists.get(-1);
-}
-
-/** As much of `words` as fits into `space` px; what is too long loses its middle, its last `tail` stays. */
-function fitting(words, font, space, tail = 1 / 3) {
-  paper.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
-  let shown = words;
-  for (let most = words.length - 1; most > 4 && paper.measureText(shown).width > space; most -= 1) {
-    const end = Math.floor(most * tail);
-    shown = `${words.slice(0, most - end)}…${words.slice(words.length - end)}`;
-  }
-  return shown;
-}
-
-function text(className, x, y, words) {
-  const element = s("text", { class: className, x, y });
-  element.textContent = words;
-  return element;
-}
-
-function s(tag, attributes) {
-  const element = document.createElementNS(SVG, tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  return element;
 }
