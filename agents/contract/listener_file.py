@@ -10,8 +10,6 @@ import collections.abc
 import dataclasses
 import enum
 import inspect
-import math
-import re
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
@@ -21,15 +19,16 @@ from types import ModuleType
 from typing import Any
 
 import msgspec
-import orjson
 
 from agents.contract import manifest
 from agents.contract.agent_contract import ContractError, Description, safe_tool_name
+from agents.contract.emitted import emitted_by, state_json, text_of
 from agents.contract.file_discovery import LISTENER_SUFFIX
 from agents.listener import Declared, declared
 from agents.runtime.invoke import settled
+from envelopes.payloads.core import check_core
 from envelopes.payloads.form import (
-    MOST_STATE_BYTES,
+    CORE,
     BadFormError,
     Field,
     PayloadForm,
@@ -40,7 +39,6 @@ from envelopes.payloads.form import (
 
 MOST_PAYLOADS = 64
 """Of one answer."""
-_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME | orjson.OPT_PASSTHROUGH_SUBCLASS
 _NONE = type(None)
 _PLAIN: dict[Any, str] = {
     str: "str", int: "int", float: "float", bool: "bool", Decimal: "decimal", datetime: "datetime",
@@ -53,10 +51,6 @@ class ListenerError(ContractError):
     def __init__(self, reason: str, line: int | None) -> None:
         super().__init__(reason)
         self.line = line
-
-
-class StateError(ValueError):
-    """A state that cannot be kept: no JSON, or too much of it."""
 
 
 class LoadedListener:
@@ -82,11 +76,11 @@ class LoadedListener:
         """
         value = made(self._payload, self._form.fields, arguments)
         if not self._form.stateful:
-            emitted = _emitted(settled(self._handler(value)))
-            return {"result": _text_of(emitted), "payloads": emitted}
+            emitted = emitted_by(settled(self._handler(value)))
+            return {"result": text_of(emitted), "payloads": emitted}
         kept = {} if state is None else state
-        emitted = _emitted(settled(self._handler(value, kept)))
-        return {"result": _text_of(emitted), "payloads": emitted, "state": _kept_state(kept)}
+        emitted = emitted_by(settled(self._handler(value, kept)))
+        return {"result": text_of(emitted), "payloads": emitted, "state": state_json(kept)}
 
     def describe(self) -> Description:
         """As an agent's file describes it."""
@@ -112,8 +106,8 @@ def listeners_in(
     handlers = [_Handler(module, node) for node in source.body if isinstance(node, _FUNCTIONS)]
     shown = getattr(module, "__manifest__", None)
     for value in list(vars(module).values()):
-        said = declared(value) if isinstance(value, type) and value.__module__ == module.__name__ else None
-        if said is None or (said.published and not any(one.payload is value for one in handlers)):
+        said = declared(value) if isinstance(value, type) else None
+        if said is None or not _is_served(value, said, module, handlers):
             continue
         node = classes.get(value.__name__)
         line = node.lineno if node is not None else None
@@ -124,6 +118,14 @@ def listeners_in(
             yield value.__name__, error
         except BadFormError as error:
             yield value.__name__, ListenerError(f"{value.__name__}: {error}", line)
+
+
+def _is_served(payload: type, said: Declared, module: ModuleType, handlers: list[_Handler]) -> bool:
+    """True for a declared class of the file; for one of rappd's own, and one of ``xmlify``, where a handler takes it."""
+    handled = any(one.payload is payload for one in handlers)
+    if payload.__module__ != module.__name__:
+        return handled and said.category == CORE
+    return handled or not said.published
 
 
 def name_of_file(rel: str) -> str:
@@ -202,7 +204,9 @@ def _below(node: ast.ClassDef, name: str) -> str:
 def _listener(
     payload: type, said: Declared, file: str, line: int | None, handlers: list[_Handler], docs: _Docs
 ) -> tuple[PayloadForm, Callable[..., Any]]:
-    name = said.name or name_of_file(file)
+    root = said.root or payload.__name__.lower()
+    stem = name_of_file(file)
+    name = said.name or (f"{stem}.{root}" if said.category == CORE else stem)
     own = [one for one in handlers if one.payload is payload]
     if len(own) != 1:
         found = "no function" if not own else f"{len(own)} functions ({', '.join(one.name for one in own)})"
@@ -214,11 +218,11 @@ def _listener(
     if not description:
         raise ListenerError(f"{payload.__name__} has no description: a docstring, or description=…", line)
     fields = _fields(payload, docs, 1)
-    root = said.root or payload.__name__.lower()
     form = PayloadForm(
         name, said.category, root, description, fields, payload.__name__, line, handler.stateful
     )
     check_form(form)
+    check_core(form)
     assert callable(handler.function)
     return form, handler.function
 
@@ -401,71 +405,3 @@ def _member(kind: Type, members: list[Any], value: Any) -> Any:
         except MistypedPayloadError:
             continue
     raise ValueError(f"expected {expected(kind)}")
-
-
-def _emitted(found: Any) -> list[dict[str, Any]]:
-    """The payloads that a handler returned, in their order."""
-    if found is None:
-        return []
-    if isinstance(found, str):
-        return [{"text": found}]
-    if isinstance(found, bytes | bytearray):
-        return [{"text": bytes(found).decode("utf-8", "replace")}]
-    if dataclasses.is_dataclass(found) and not isinstance(found, type):
-        said = declared(type(found))
-        root = said.root if said is not None else ""
-        return [{"root": root or type(found).__name__.lower(), "data": _plain(found)}]
-    if isinstance(found, list | tuple):
-        return [one for item in found for one in _emitted(item)]
-    raise TypeError(f"a handler returns payloads, text, or nothing; this one returned {type(found).__name__}")
-
-
-def _kept_state(state: dict[str, Any]) -> orjson.Fragment:
-    """A state as JSON. Raises ``StateError``."""
-    try:
-        found = orjson.dumps(state, option=_STRICT)
-    except TypeError as error:
-        raise StateError(f"its state holds more than JSON can: {error}") from error
-    if len(found) > MOST_STATE_BYTES:
-        raise StateError(f"its state has {len(found)} bytes; {MOST_STATE_BYTES} are kept")
-    return orjson.Fragment(found)
-
-
-def _plain(value: Any) -> Any:
-    """A value of a payload as JSON has it."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        pairs = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {name: _plain(one) for name, one in pairs if one is not None}
-    if isinstance(value, enum.Enum):
-        return value.value
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    if isinstance(value, datetime):
-        return value.isoformat()
-    if isinstance(value, dict):
-        return {_as_key(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, set | frozenset):
-        return sorted((_plain(one) for one in value), key=repr)
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return value
-
-
-def _as_key(key: Any) -> str:
-    plain = _plain(key)
-    return ("true" if plain else "false") if isinstance(plain, bool) else str(plain)
-
-
-def _text_of(emitted: list[dict[str, Any]]) -> str:
-    """The answer as text: of one payload its JSON, of several each with its root."""
-    if not emitted:
-        return "Done."
-    parts = [
-        one["text"]
-        if "text" in one
-        else msgspec.json.encode(one["data"] if len(emitted) == 1 else {one["root"]: one["data"]}).decode()
-        for one in emitted
-    ]
-    return "\n".join(re.sub(r"\s+\Z", "", one) for one in parts)

@@ -18,6 +18,7 @@ from agents.contract.manifest import essentials
 from agents.runtime.services import ServiceReply
 from agents.workers.needs import Use, checked_uses
 from envelopes.codecs.strict_json import MAX_DEPTH, levels
+from envelopes.payloads.core import check_core
 from envelopes.payloads.form import MOST_STATE_BYTES, BadFormError, PayloadForm, check_form
 from envelopes.payloads.schemas import json_schema, tool_text
 
@@ -31,11 +32,12 @@ _LINE = re.compile(r"[\r\n\0]")
 
 
 class EmittedPayload(msgspec.Struct, omit_defaults=True):
-    """A payload of a listener's handler: a value with its root, or text as the handler wrote it."""
+    """A payload of a listener's handler: a value with its root, or text as the handler wrote it. ``core``: of rappd's own."""
 
     root: str = ""
     data: msgspec.Raw = msgspec.Raw(b"null")
     text: str | None = None
+    core: bool = False
 
 
 class PerformAnswer(msgspec.Struct):
@@ -255,6 +257,7 @@ def _agent(found: AgentAnswer) -> dict[str, Any]:
     if found.listener is not None:
         try:
             check_form(found.listener)
+            check_core(found.listener)
         except BadFormError as error:
             raise ValueError(str(error)) from error
         if found.listener.name != found.name:

@@ -26,16 +26,19 @@ LONGEST_TEXT = 4_000
 MOST_STATE_BYTES = 64 << 10
 """JSON of what a listener keeps for one thread."""
 NAMESPACES = "https://xml-pipeline.org/ns"
+CORE = "core"
+"""The category of rappd's own payloads (``envelopes.payloads.core``), which have one namespace."""
 
 LISTENER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,7}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_ROOT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _VERSION = re.compile(r"/v[1-9][0-9]*\Z")
 _CATEGORY = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _NOT_PRINTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 
 Kind = Literal[
     "str", "int", "float", "bool", "decimal", "datetime",
-    "choice", "list", "set", "tuple", "dict", "union", "object",
+    "choice", "list", "set", "tuple", "dict", "union", "object", "payload",
 ]  # fmt: skip
 SCALARS = frozenset({"str", "int", "float", "bool", "decimal", "datetime", "choice"})
 
@@ -57,7 +60,8 @@ class MistypedPayloadError(EnvelopeError):
 class Type(msgspec.Struct, frozen=True, omit_defaults=True):
     """A type: ``of`` are the types inside it, ``choices`` its values, ``fields`` those of an object named ``name``.
 
-    ``dict`` has the types of key and value, ``tuple`` one for each place.
+    ``dict`` has the types of key and value, ``tuple`` one for each place. ``payload``, of rappd's own forms alone, is
+    ``{root, data}`` or ``{text}``, as a handler emits it.
     """
 
     kind: Kind
@@ -90,6 +94,8 @@ class PayloadForm(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def namespace(self, version: int) -> str:
         """The XML namespace of that version of it."""
+        if self.category == CORE:
+            return f"{NAMESPACES}/{CORE}/v1"
         return f"{NAMESPACES}/{self.category}/{self.name}/v{version}"
 
     def serves(self, namespace: str, root: str) -> bool:
@@ -127,7 +133,7 @@ def check_form(form: PayloadForm) -> None:
         raise BadFormError(f"{form.name[:60]!r} is no name of a listener: letters, digits, _ - and dots.")
     if not _CATEGORY.fullmatch(form.category):
         raise BadFormError(f"{form.category[:60]!r} is no category: small letters, digits, _ and -.")
-    if not _NAME.fullmatch(form.root):
+    if not _ROOT.fullmatch(form.root):
         raise BadFormError(f"{form.root[:60]!r} is no name of an element.")
     if not form.description.strip():
         raise BadFormError("it has no description; say in one sentence what it does.")
@@ -164,6 +170,8 @@ def _check_fields(fields: Sequence[Field], level: int, left: Iterator[int]) -> N
 
 
 def _check_type(found: Type, where: str, level: int, left: Iterator[int]) -> None:
+    if found.kind == "payload":
+        raise BadFormError(f"{where} is a payload, which none but rappd's own forms hold.")
     if level > DEEPEST:
         raise BadFormError(f"{where} is nested more than {DEEPEST} levels deep.")
     inside = {"list": 1, "set": 1, "dict": 2}.get(found.kind)
@@ -245,11 +253,24 @@ def _checked(kind: Type, value: object, where: str) -> Any:
             return {key: _checked(kind.of[1], one, f"{where}.{key}"[:200]) for key, one in value.items()}
         case "union":
             return _one_of(kind, value, where)
+        case "payload":
+            if not _is_payload(value):
+                raise _mistyped(where, expected(kind))
+            return value
         case _:
             found = _SCALAR[kind.kind](kind, value)
             if found is None:
                 raise _mistyped(where, expected(kind))
             return found
+
+
+def _is_payload(value: object) -> bool:
+    if not isinstance(value, dict):
+        return False
+    typed = value.keys() == {"root", "data"} and isinstance(value["data"], dict)
+    return (typed and isinstance(value["root"], str) and _ROOT.fullmatch(value["root"]) is not None) or (
+        value.keys() == {"text"} and isinstance(value["text"], str)
+    )
 
 
 def _one_of(kind: Type, value: object, where: str) -> Any:
@@ -335,6 +356,8 @@ def expected(kind: Type) -> str:
             return " or ".join(inner)
         case "object":
             return f"an object with {', '.join(field.name for field in kind.fields) or 'no fields'}"
+        case "payload":
+            return 'a payload: {"root": …, "data": {…}}, or {"text": XML}'
         case _:
             return _WORDS[kind.kind]
 

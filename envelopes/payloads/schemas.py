@@ -42,6 +42,19 @@ def xsd(form: PayloadForm, version: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def xsd_of_all(forms: Sequence[PayloadForm]) -> str:
+    """The XSD of payloads that share a namespace, without texts."""
+    namespace = _attribute(forms[0].namespace(1))
+    lines = [
+        f'<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns={namespace}'
+        f' targetNamespace={namespace} elementFormDefault="qualified">'
+    ]
+    for form in forms:
+        fields = tuple(msgspec.structs.replace(field, doc="") for field in form.fields)
+        lines += _indented(_element(form.root, Type("object", fields=fields), "", ""))
+    return "\n".join([*lines, "</xs:schema>"]) + "\n"
+
+
 def json_schema(form: PayloadForm) -> dict[str, Any]:
     """The JSON Schema of a payload, as models take it for the parameters of a tool."""
     return _object_schema(form.fields)
@@ -141,6 +154,12 @@ def _type_lines(kind: Type) -> Iterator[str]:
                 yield from (f"    {line}" for line in _element(one.name, one, "", ""))
             yield "  </xs:choice>"
             yield "</xs:complexType>"
+        case "payload":
+            yield '<xs:complexType mixed="true">'
+            yield "  <xs:sequence>"
+            yield '    <xs:any minOccurs="0" namespace="##any" processContents="skip"/>'
+            yield "  </xs:sequence>"
+            yield "</xs:complexType>"
         case _:
             yield "<xs:complexType>"
             yield "  <xs:sequence>"
@@ -215,6 +234,8 @@ def _schema(kind: Type) -> dict[str, Any]:
             return {"anyOf": [_schema(one) for one in kind.of]}
         case "object":
             return _object_schema(kind.fields)
+        case "payload":
+            return {"type": "object", "description": expected(kind)}
         case _:
             return dict(_JSON[kind.kind])
 
@@ -234,6 +255,8 @@ def _example(kind: Type) -> Any:
             return {first.name: _example(first)} if first.kind == "object" else _example(first)
         case "object":
             return {field.name: _example(field.type) for field in kind.fields}
+        case "payload":
+            return {"root": "note", "data": {"text": "text"}}
         case _:
             return _EXAMPLES[kind.kind]
 
@@ -266,8 +289,17 @@ def _written(name: str, kind: Type, value: Any) -> Iterator[str]:
             meant = next(one for one in kind.of if one.name in value)
             yield from _written(meant.name, meant, value[meant.name])
             yield f"</{name}>"
+        case "payload":
+            yield f"<{name}>{_inner_payload(value)}</{name}>"
         case _:
             yield f"<{name}>{_escaped(scalar_text(value))}</{name}>"
+
+
+def _inner_payload(value: dict[str, Any]) -> str:
+    if "root" in value:
+        return plain_xml(value["root"], value["data"], "").replace(">", ' xmlns="">', 1)
+    text: str = value["text"]
+    return text if text.startswith("<") else _escaped(text)
 
 
 def _escaped(text: str) -> str:

@@ -59,6 +59,14 @@ def value_of(form: PayloadForm, element: Any) -> dict[str, Any]:
     return check(form, _object(form.fields, element, form.root))
 
 
+def value_as_it_is(form: PayloadForm, element: Any) -> Any:
+    """The value of an element before it is checked; what cannot be read at all is its text."""
+    try:
+        return _object(form.fields, element, form.root)
+    except MistypedPayloadError:
+        return element.text or ""
+
+
 def _object(fields: Sequence[Field], element: Any, where: str) -> dict[str, Any]:
     known = {field.name: field for field in fields}
     given: dict[str, list[Any]] = {}
@@ -104,6 +112,10 @@ def _read(kind: Type, element: Any, where: str) -> Any:
             return _object(members, element, where)
         case "union":
             return _first_that_fits(kind, element, where)
+        case "payload":
+            if len(element) > 1:
+                raise MistypedPayloadError(f"{where} holds {len(element)} payloads.", do="Send one.")
+            return {"text": canonical(element[0]) if len(element) else element.text or ""}
         case _:
             return _scalar(kind, element, where)
 

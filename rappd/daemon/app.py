@@ -19,7 +19,7 @@ from agents.workers.private_paths import PrivatePaths
 from agents.workers.protected_paths import home_folders
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.zygote_client import LaunchZygote
-from envelopes.envelope import brainstem_id
+from envelopes.envelope import NOTE, Envelope, brainstem_id
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
@@ -54,6 +54,7 @@ from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.snapshots.taking import SnapshotTaker
 from rappd.features.timers.conversation import TimerConversation
+from rappd.features.timers.delays import Delays
 from rappd.features.timers.firing import TimerFiring
 from rappd.features.timers.model_calls import ModelCalls
 from rappd.features.timers.setters import SetterRights
@@ -70,6 +71,7 @@ from rappd.federation.session_guests import SessionGuests
 from rappd.notices.command import NotifyCommand
 from rappd.notices.notices import Notices
 from rappd.organism.in_force import OrganismInForce
+from rappd.sessions.events import CLEAR, SESSION_END
 from rappd.sessions.participants import Participants
 from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.sessions.schedule.timers import Timers
@@ -87,6 +89,7 @@ from rappd.store.store import Store
 from rappd.store.timer_table import TimerRow, TimerTable
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
+from rappd.tenants.system_messages import SystemMessages
 from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish
 from rappd.tenants.tenants import Tenants, TwinListeners
@@ -153,6 +156,7 @@ class Daemon:
         """Host headers that the loopback listener answers to."""
         self.name = machine_name(home, settings.text("name"))
         self.dispatcher = Dispatcher(store)
+        self.dispatcher.watchers.add(self._context_ended)
         self.activity = ActivityFeed(self.dispatcher)
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
         self.notices = Notices(
@@ -188,6 +192,11 @@ class Daemon:
         self.states = ListenerStates(
             StateTable(store), lambda: self.settings.number("organism.state_hours") * 3600.0
         )
+        self.system = SystemMessages(
+            lambda: self.organism.current.organism.name,
+            lambda: self.settings.number("organism.heartbeat_seconds"),
+            serves=self.serves,
+        )
         self.services = TenantServices(
             node=identity.fingerprint,
             settings=settings,
@@ -199,6 +208,7 @@ class Daemon:
             models=self.model_choices,
             organism=self.organism,
             states=self.states,
+            system=self.system,
             notices=self.notices,
             perform=lambda *asked: self.operations.perform(*asked),
             writes=mode != "read",
@@ -336,7 +346,9 @@ class Daemon:
                 self.egg_transfer,
                 upper.owners_list(self),
                 lambda: OperationTable(
-                    ConversationsForPhones(store, self.dispatcher, self.tenants, self.providers)
+                    ConversationsForPhones(
+                        store, self.dispatcher, self.tenants, self.providers, self.clear_context
+                    )
                 ),
             ),
             upper.phones,
@@ -358,17 +370,13 @@ class Daemon:
             return self.settings.text("timers.quiet")
 
         timers = TurnTimers(self.timers, lambda: self.settings)
-        self.services.time(
-            TimerConversation(timers, quiet, lambda hours: self.live_settings.set("timers.quiet", hours))
+        rights = SetterRights(
+            lambda id: self.tether.devices.get(id), self.federation.caller_of, self.federation.issued_tokens
         )
-        TimerFiring(
+        firing = TimerFiring(
             self.timers,
             timers,
-            SetterRights(
-                lambda id: self.tether.devices.get(id),
-                self.federation.caller_of,
-                self.federation.issued_tokens,
-            ),
+            rights,
             self.dispatcher,
             self.tenants.of_workspace,
             ModelCalls(
@@ -379,6 +387,17 @@ class Daemon:
             self.notices,
             quiet,
             spoke=self.tether.timer_spoke,
+        )
+        self.services.time(
+            TimerConversation(timers, quiet, lambda hours: self.live_settings.set("timers.quiet", hours)),
+            Delays(
+                self.timers,
+                rights,
+                self.dispatcher,
+                self.tenants.of_workspace,
+                self.states,
+                firing.reserve,
+            ),
         )
         return timers
 
@@ -462,6 +481,7 @@ class Daemon:
         self.spawn(self.webhooks.watch())
         self.spawn(self.organism.watch())
         self.spawn(self.states.sweep())
+        self.spawn(self.system.beat())
         await self.timers.start()
         from rappd.tenants.file_watcher import watch_agent_files
 
@@ -501,6 +521,15 @@ class Daemon:
             NeighborhoodMembers, self.home, self.settings, listing, source_of, variables
         )
 
+    async def clear_context(self, thread: str, workspace: str, kept_messages: int = 0) -> None:
+        """Forgets what listeners keep for a conversation, and tells those that want to know."""
+        await self.states.end(thread)
+        self.system.cleared(workspace, kept_messages)
+
+    def _context_ended(self, record: Envelope) -> None:
+        if record.verb == NOTE and record.data.get("kind") in (CLEAR, SESSION_END):
+            self.spawn(self.clear_context(record.thread, HOST))
+
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
         self._background.spawn(work)
@@ -520,6 +549,7 @@ class Daemon:
         # What waits for turns goes first: to a workflow, a timer or a phone, one that is stopped here has not failed.
         await self.coordinator.close()
         await self.webhooks.close()
+        await self.system.shut_down()
         await self.timers.close()
         await self.tether.close()
         await self.dispatcher.stop()

@@ -28,12 +28,15 @@ _T = TypeVar("_T")
 class Timed(NamedTuple):
     """A HELP of a timer, on a ``thread`` of this machine. ``handler`` makes the one that performs it of its recipient's.
 
-    ``repeatable``: it does no harm if it is performed a second time.
+    ``repeatable``: it does no harm if it is performed a second time. ``path`` is that of the thread, () for a root;
+    ``once``: nobody comes back to it but timers.
     """
 
     thread: str
     handler: Callable[[Handler], Handler]
     repeatable: bool = False
+    path: tuple[str, ...] = ()
+    once: bool = False
 
 
 class Performer(Protocol):
@@ -125,7 +128,8 @@ class AtMostOnce:
         self._performer.announce(envelope)
         context = RequestContext(
             envelope, turn.caller, workspace, turn.tell, records=records, program=program,
-            once=timed is None and not outer.extensions.get(THREAD),
+            once=timed.once if timed is not None else not outer.extensions.get(THREAD),
+            path=timed.path if timed is not None else (), timed=timed is not None,
         )  # fmt: skip
         if taken and not repeatable(envelope):
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")

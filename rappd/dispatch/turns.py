@@ -57,6 +57,10 @@ class RequestContext(msgspec.Struct):
     """Listeners that payloads of handlers called within the turn, all of its threads together."""
     program: ProgramInput | None = None
     model_call: Callable[[], Awaitable[None]] | None = None
+    user: str = ""
+    """The user who began the turn, where ``envelope`` is a call within it."""
+    timed: bool = False
+    """A timer began the turn."""
     once: bool = False
     """Nobody comes back to its root thread."""
     states: object = None
@@ -67,6 +71,11 @@ class RequestContext(msgspec.Struct):
     """Keys of all states of the turn."""
     state: ListenerState | None = None
     """Written with its reply."""
+
+    @property
+    def person(self) -> str:
+        """The user on whose behalf all of it is done, whose memory counts."""
+        return self.user or self.envelope.sender
 
     def used(self, completion: Completion) -> None:
         """Counts a model call that an agent made."""

@@ -17,11 +17,13 @@ from msgspec.structs import replace
 from agents.contract.agent import Agent
 from agents.runtime.answers import EmittedPayload
 from agents.runtime.runner import AgentResult
+from envelopes.payloads.core import CORE_NS, PRIMITIVES
 from envelopes.payloads.form import MistypedPayloadError, PayloadForm, check
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import TooManyCallsError
+from rappd.tenants.primitives import DelayGateway, Primitives
 
 MOST_PAYLOADS = 64
 """Calls that come from payloads within one turn, and payloads of one answer."""
@@ -36,12 +38,26 @@ class _Part(msgspec.Struct):
     root: str = ""
     data: Any = None
     serves: Agent | None = None
+    core: bool = False
+    """Of rappd's own payloads."""
+
+    @property
+    def is_sent(self) -> bool:
+        """True where a listener here, or ``core``, gets it."""
+        return self.serves is not None or (self.core and self.root in PRIMITIVES)
 
 
 class Emissions:
     """Follows what handlers of one tenant emit."""
 
-    def __init__(self, workspace: str, endpoints: Endpoints, dispatcher: Dispatcher, call: Call) -> None:
+    def __init__(
+        self,
+        workspace: str,
+        endpoints: Endpoints,
+        dispatcher: Dispatcher,
+        call: Call,
+        delays: Callable[[], DelayGateway | None] = lambda: None,
+    ) -> None:
         """``call`` performs a listener as a recorded call on the thread of its context."""
         self._workspace, self._endpoints, self._dispatcher, self._call = (
             workspace,
@@ -49,9 +65,32 @@ class Emissions:
             dispatcher,
             call,
         )
+        self._primitives = Primitives(workspace, endpoints, dispatcher, call, delays)
 
-    async def follow(self, context: RequestContext, agent: Agent, ran: AgentResult) -> AgentResult:
-        """The answer of ``agent``, whose handler returned ``ran``, once all it called has answered.
+    async def send(self, context: RequestContext, payload: EmittedPayload) -> list[EmittedPayload]:
+        """Sends one payload on the thread of ``context`` itself; the payloads that answer it.
+
+        One that no listener here takes is its own answer.
+        """
+        answers: list[_Part] = []
+        for part in await self._parts(context, payload):
+            if part.serves is None:
+                answers.append(part)
+                continue
+            self._count(context, 1)
+            context.emitted.append(part.serves.name)
+            ran = await self._call(part.serves, context, part.data, None)
+            answers += _answered(ran)
+        return [_emitted(part) for part in answers]
+
+    async def follow(
+        self,
+        context: RequestContext,
+        agent: Agent,
+        ran: AgentResult,
+        arguments: dict[str, Any] | None = None,
+    ) -> AgentResult:
+        """The answer of ``agent``, whose handler returned ``ran`` for ``arguments``, once all it called has answered.
 
         Raises ``TooManyCallsError``: then none of its payloads was sent.
         """
@@ -60,22 +99,35 @@ class Emissions:
                 f"{agent.name} answered with more than {MOST_PAYLOADS} payloads.", do="Ask for less at once."
             )
         parts = [part for one in ran.payloads for part in await self._parts(context, one)]
-        calls = [part for part in parts if part.serves is not None]
-        if len(parts) > MOST_PAYLOADS or len(context.emitted) + len(calls) > MOST_PAYLOADS:
+        sent = [part for part in parts if part.is_sent]
+        self._count(context, len(sent) if len(parts) <= MOST_PAYLOADS else len(parts))
+        if not sent:
+            return _answer(ran, parts)
+        context.emitted.extend(part.root for part in sent if part.serves is None)
+        threads = self._threads(context, [part for part in sent if part.serves is not None])
+        answers: list[_Part] = []
+        for part in parts:
+            if part.serves is not None:
+                inner = threads.pop(0)
+                answers += await self._asked(context, agent, inner, part.serves, part.data)
+            elif part.is_sent:
+                answers += await self._of_core(context, agent, arguments or {}, part)
+            else:
+                answers.append(part)
+        return _answer(ran, answers)
+
+    async def _of_core(
+        self, context: RequestContext, agent: Agent, arguments: dict[str, Any], part: _Part
+    ) -> list[_Part]:
+        found = await self._primitives.perform(context, agent, arguments, part.root, part.data, self.send)
+        return [_Part(_shown(one), one.root, _data(one), core=one.core) for one in found]
+
+    @staticmethod
+    def _count(context: RequestContext, more: int) -> None:
+        if len(context.emitted) + more > MOST_PAYLOADS:
             raise TooManyCallsError(
                 f"More than {MOST_PAYLOADS} payloads would be sent in one turn.", do="Ask for less at once."
             )
-        if not calls:
-            return _answer(ran, parts)
-        threads = self._threads(context, calls)
-        answers: list[_Part] = []
-        for part in parts:
-            if part.serves is None:
-                answers.append(part)
-            else:
-                inner = threads.pop(0)
-                answers += await self._asked(context, agent, inner, part.serves, part.data)
-        return _answer(ran, answers)
 
     def _threads(self, context: RequestContext, calls: list[_Part]) -> list[RequestContext]:
         """A thread for each call, before the first is made: N payloads fork N paths."""
@@ -107,23 +159,18 @@ class Emissions:
         for one in ran.payloads:
             value = _value(emitter.listener, one)
             if value is None:
-                answers.append(_Part(_shown(one), one.root, _data(one)))
+                answers.append(_Part(_shown(one), one.root, _data(one), core=one.core))
                 continue
-            if len(context.emitted) >= MOST_PAYLOADS:
-                raise TooManyCallsError(
-                    f"More than {MOST_PAYLOADS} payloads would be sent in one turn.",
-                    do="Ask for less at once.",
-                )
+            self._count(context, 1)
             context.emitted.append(emitter.name)
-            again = await self._call(emitter, context, value, None)
-            answers += [_Part(_shown(each), each.root, _data(each)) for each in again.payloads] or [
-                _Part(again.result if again.ok else f"Error: {again.result}")
-            ]
+            answers += _answered(await self._call(emitter, context, value, None))
         return answers
 
     async def _parts(self, context: RequestContext, emitted: EmittedPayload) -> list[_Part]:
         if emitted.text is None:
             data = _data(emitted)
+            if emitted.core:
+                return [_Part(_shown(emitted), emitted.root, data, core=True)]
             serves = self._served(context, emitted.root, "", data)
             return [
                 _Part(
@@ -137,12 +184,17 @@ class Emissions:
     def _parts_of_text(self, context: RequestContext, text: str) -> list[_Part]:
         from envelopes.payloads.xml import (  # only those pay for lxml whose handlers write XML
             parts_of,
+            value_as_it_is,
             value_of,
         )
 
         found = []
         for one in parts_of(text):
             part = _Part(one.text, one.root)
+            if one.namespace == CORE_NS and (form := PRIMITIVES.get(one.root)) is not None:
+                part.core, part.data = True, value_as_it_is(form, one.element)
+                found.append(part)
+                continue
             listener = self._listener(context, one.root, one.namespace) if one.element is not None else None
             if listener is not None and listener.listener is not None:
                 try:
@@ -171,7 +223,7 @@ class Emissions:
 
 def _value(form: PayloadForm | None, payload: EmittedPayload) -> dict[str, Any] | None:
     """The value of an answer that a listener takes; None where it does not."""
-    if form is None or payload.text is not None or payload.root != form.root:
+    if form is None or payload.text is not None or payload.core or payload.root != form.root:
         return None
     try:
         return check(form, _data(payload))
@@ -187,14 +239,23 @@ def _shown(payload: EmittedPayload) -> str:
     return payload.text if payload.text is not None else bytes(payload.data).decode()
 
 
+def _emitted(part: _Part) -> EmittedPayload:
+    if part.root and part.data is not None:
+        return EmittedPayload(root=part.root, data=msgspec.Raw(orjson.dumps(part.data)), core=part.core)
+    return EmittedPayload(text=part.text)
+
+
+def _answered(ran: AgentResult) -> list[_Part]:
+    """The parts of an answer of a listener that nobody else gets."""
+    if not ran.ok:
+        return [_Part(f"Error: {ran.result}")]
+    found = [_Part(_shown(one), one.root, _data(one), core=one.core) for one in ran.payloads]
+    return found or [_Part(ran.result)]
+
+
 def _answer(ran: AgentResult, parts: list[_Part]) -> AgentResult:
     """The result of the whole: its payloads, and their text."""
-    payloads = [
-        EmittedPayload(root=part.root, data=msgspec.Raw(orjson.dumps(part.data)))
-        if part.root and part.data is not None
-        else EmittedPayload(text=part.text)
-        for part in parts
-    ]
+    payloads = [_emitted(part) for part in parts]
     alone = len(parts) == 1
     texts = [
         part.text if alone or not part.root or part.text.startswith("<") else f'{{"{part.root}":{part.text}}}'

@@ -132,13 +132,14 @@ class ListenerStates:
     def turn_over(self, context: RequestContext) -> None:
         """Forgets what was kept for a thread to which nobody comes back, after the answer of its one turn."""
         if context.once and context.kept:
-            self._ending.spawn(self._end_unless_waited_for(context.kept[0].root))
+            self._ending.spawn(self.end_unless_waited_for(context.kept[0].root))
 
     async def close(self) -> None:
         """Waits for what is being forgotten."""
         await self._ending.settle()
 
-    async def _end_unless_waited_for(self, root: str) -> None:
+    async def end_unless_waited_for(self, root: str) -> None:
+        """Forgets the states below a root thread, unless a delay comes back to it."""
         lock = self._roots.setdefault(root, asyncio.Lock())
         async with lock:
             await self._table.end_unless_waited_for(root)

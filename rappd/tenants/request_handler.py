@@ -20,6 +20,7 @@ from agents.contract.agent import Agent
 from agents.contract.agent_contract import distinct
 from agents.providers.lazy_imports import load
 from agents.providers.provider import Completion
+from agents.runtime.answers import EmittedPayload
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
 from envelopes.codecs.strict_json import too_deep
@@ -28,6 +29,7 @@ from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, ROUND, SLUSH, Envelope, agent_id, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Piece, Round
+from envelopes.payloads.core import CORE_NS
 from envelopes.payloads.form import check, typed_of
 from envelopes.payloads.from_schema import ARGUMENTS, is_json, object_of
 from envelopes.payloads.schemas import plain_xml
@@ -39,6 +41,7 @@ from rappd.dispatch.turns import RequestContext
 from rappd.errors import (
     AgentFailedError,
     AgentInterruptedError,
+    NotFoundError,
     RefusedError,
     TooManyCallsError,
     UnansweredError,
@@ -46,11 +49,15 @@ from rappd.errors import (
 )
 from rappd.tenants.emissions import Emissions
 from rappd.tenants.listener_states import StatefulCall
+from rappd.tenants.primitives import CORE_ID
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.tenant_endpoints import LOOKS
 from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler
 
 log = logging.getLogger(__name__)
+
+_OF_SYSTEM = "Messages of the system"
+"""The title of the thread with what listeners are told."""
 
 
 class TenantRequestHandler:
@@ -64,7 +71,11 @@ class TenantRequestHandler:
         self._dispatcher = dispatcher
         self._endpoints = dispatcher.endpoints
         self._emissions = Emissions(
-            tenant.name, dispatcher.endpoints, dispatcher, partial(self.call, nested=True)
+            tenant.name,
+            dispatcher.endpoints,
+            dispatcher,
+            partial(self.call, nested=True),
+            tenant.delays,
         )
 
     async def perform(self, context: RequestContext) -> dict[str, Any]:
@@ -89,6 +100,24 @@ class TenantRequestHandler:
         if context.kept:
             self._tenant.states.turn_over(context)
         return ran, begun.thread
+
+    async def tell(self, listener: Agent, value: dict[str, Any]) -> None:
+        """Calls a listener with a message of the system, on the thread of ``core``."""
+        to = agent_id(listener.tool_name, self._tenant.node)
+        begun = self._dispatcher.open_thread(
+            Envelope(new_id(), CORE_ID, to, HELP, {}), self._tenant.name, session=CORE_ID, title=_OF_SYSTEM
+        )
+        context = RequestContext(begun, Caller(CORE_ID), self._tenant.name, timed=True)
+        await self.call(listener, context, value, None, sender=CORE_ID)
+
+    async def go_on(self, context: RequestContext, name: str, payload: EmittedPayload) -> str:
+        """Sends what a delay of the listener ``name`` kept, on the thread of ``context``; the answer's text."""
+        if self._endpoints.named(self._tenant.name, name) is None:
+            raise NotFoundError(
+                f"{name}, which was to go on, is gone or quarantined.", do="rappd agents list"
+            )
+        answers = await self._emissions.send(context, payload)
+        return "\n".join(one.text if one.text is not None else bytes(one.data).decode() for one in answers)
 
     async def _turn(self, context: RequestContext) -> dict[str, Any]:
         data, caller = context.envelope.data, context.caller
@@ -200,7 +229,11 @@ class TenantRequestHandler:
         """The one payload of an answer as XML, in the namespace of its listener; None for another answer."""
         if len(ran.payloads) != 1 or not (payload := ran.payloads[0]).root or agent.listener is None:
             return None
-        ns = agent.listener.namespace(self._tenant.schemas.version(agent.listener))
+        ns = (
+            CORE_NS
+            if payload.core
+            else agent.listener.namespace(self._tenant.schemas.version(agent.listener))
+        )
         body = plain_xml(payload.root, orjson.loads(bytes(payload.data)), ns)
         return {"ns": ns, "root": payload.root, "body": body} if IMPOSSIBLE.search(body) is None else None
 
@@ -259,14 +292,15 @@ class TenantRequestHandler:
         on_piece: OnPiece | None = None,
         *,
         nested: bool = False,
+        sender: str = "",
     ) -> AgentResult:
-        """Calls an agent within a turn; the call and its result are recorded.
+        """Calls an agent within a turn; the call and its result are recorded. ``sender``: "" for who emitted it.
 
         ``nested``: a payload of another one's handler is the call, and ``TooManyCallsError`` goes through.
         """
         request = self._dispatcher.record_call(
             context,
-            sender=context.envelope.recipient if nested else self._tenant.id,
+            sender=sender or (context.envelope.recipient if nested else self._tenant.id),
             recipient=agent_id(agent.tool_name, self._tenant.node),
             data={"agent": agent.name, "args": arguments},
         )
@@ -339,7 +373,7 @@ class TenantRequestHandler:
             self._tenant.runner.run,
             agent,
             arguments,
-            user_guid=context.envelope.sender,
+            user_guid=context.person,
             slush=slush,
             caller=caller.principal,
             on_piece=on_piece,
@@ -349,9 +383,13 @@ class TenantRequestHandler:
         if not ran.payloads or agent.listener is None:
             return ran
         inner = context if held is None else held.context
-        here = inner if request is context.envelope else replace_struct(inner, envelope=request)
+        here = (
+            inner
+            if request is context.envelope
+            else replace_struct(inner, envelope=request, user=context.person)
+        )
         try:
-            return await self._emissions.follow(here, agent, ran)
+            return await self._emissions.follow(here, agent, ran, arguments)
         except ReportableError:
             if held is not None:
                 held.undo()

@@ -41,7 +41,9 @@ from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
+from rappd.tenants.primitives import DelayGateway
 from rappd.tenants.request_handler import TenantRequestHandler
+from rappd.tenants.system_messages import SystemMessages, is_system
 from rappd.tenants.tenant_config import (
     OF_BUDDIES,
     PackageSettings,
@@ -82,6 +84,7 @@ class TenantServices:
     models: ModelChoices
     organism: OrganismInForce
     states: ListenerStates
+    system: SystemMessages
     notices: Notices = field(default_factory=Notices)
     perform: Callable[[Tenant, str, dict[str, Any]], Awaitable[Any]]
     """Structural operations, of an agent of that tenant."""
@@ -91,6 +94,8 @@ class TenantServices:
     """False where a home is only looked at: nothing is made in it."""
     timers: TimerGateway | None = None
     """The way to set timers; None where none run."""
+    delays: DelayGateway | None = None
+    """The way to begin delays; None where no timers run."""
 
     def apply(self, settings: Settings) -> None:
         """Settings that are in force from now on."""
@@ -100,9 +105,9 @@ class TenantServices:
         """Other machines can be reached from now on."""
         self.peers = peers
 
-    def time(self, timers: TimerGateway) -> None:
-        """Timers can be set from now on."""
-        self.timers = timers
+    def time(self, timers: TimerGateway, delays: DelayGateway) -> None:
+        """Timers can be set, and delays begun, from now on."""
+        self.timers, self.delays = timers, delays
 
 
 class Tenant:
@@ -188,6 +193,7 @@ class Tenant:
             notices=self.notices,
             peers=lambda: services.peers,
             timers=lambda: services.timers,
+            delays=lambda: services.delays,
             refresh=self.refresh,
             reload_variables=self.reload_variables,
             describe=self.describe,
@@ -226,11 +232,24 @@ class Tenant:
         if (
             changes
             and self._writes
-            and (listeners := [one.listener for one in self.registry.serving() if one.listener])
+            and (
+                listeners := [
+                    one.listener for one in self.registry.serving() if one.listener and not is_system(one)
+                ]
+            )
         ):
             await in_file_pool(self.schemas.keep, listeners)
         self.publish()
+        self._shared.system.look(self)
         return changes
+
+    def serving(self) -> list[Agent]:
+        """Its agents and listeners that serve now."""
+        return self.registry.serving()
+
+    async def tell(self, listener: Agent, value: dict[str, Any]) -> None:
+        """Calls a listener with a message of the system, on a thread of ``core``."""
+        await self.requests.tell(listener, value)
 
     def publish(self, title: str = "") -> None:
         """Puts into the registry what of this tenant can be called now; ``title`` is its name for people from now on."""
@@ -244,6 +263,7 @@ class Tenant:
     async def close(self) -> None:
         """Takes no more records, and ends the workers with what they do."""
         self._closed = True
+        self._shared.system.gone(self)
         self._shared.dispatcher.unroute(self.id)
         self._shared.dispatcher.endpoints.withdraw(self.name)
         await self._pools.close()

@@ -15,6 +15,7 @@ from rappd.notices.notices import Notices
 from rappd.organism.schemas import ListenerSchemas
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
+from rappd.tenants.primitives import DelayGateway
 from twins.trust.trust import Trust
 from twins.workspace.agent_files import AgentFiles
 from twins.workspace.workspace import Workspace
@@ -46,7 +47,7 @@ class TimerGateway(Protocol):
 class TenantContext:
     """Parts and actions of one tenant.
 
-    ``peers`` and ``timers`` are asked each time: they come later than the tenant is made.
+    ``peers``, ``timers`` and ``delays`` are asked each time: they come later than the tenant is made.
     """
 
     name: str
@@ -61,6 +62,7 @@ class TenantContext:
     notices: Notices
     peers: Callable[[], PeerGateway | None]
     timers: Callable[[], TimerGateway | None]
+    delays: Callable[[], DelayGateway | None]
     refresh: Callable[[], Awaitable[object]]
     reload_variables: Callable[[], Awaitable[None]]
     describe: Callable[[dict[str, Any]], Awaitable[dict[str, Any]]]

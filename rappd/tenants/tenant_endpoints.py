@@ -15,6 +15,7 @@ from envelopes.envelope import HELP, agent_id
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import DEVICE, OWNER, PEER, Right
 from rappd.dispatch.turns import Handler, RequestContext
+from rappd.tenants.system_messages import is_system
 
 LOOK = "LOOK"
 """The capability to see this machine's twins and machines; it counts for phones alone."""
@@ -50,6 +51,8 @@ def agent_endpoints(
     """The agents of a tenant in their order, then the structural ones for those who may only look."""
     found, looking = [], []
     for agent in agents:
+        if is_system(agent):
+            continue
         one = Endpoint[Call](
             agent_id(agent.tool_name, node), "agent", workspace, agent.tool_name, agent.description, agent.parameters,
             None, exposure_of(workspace, agent), partial(call, agent), agent,

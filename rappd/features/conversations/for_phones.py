@@ -19,7 +19,7 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.conversations.conversations import Conversations, pictures_of
-from rappd.features.conversations.operations import ConversationOperations
+from rappd.features.conversations.operations import ClearContext, ConversationOperations
 from rappd.features.operation import Reader, Stream, operation
 from rappd.sessions.speakers import looking_caller_of
 from rappd.store.store import Store
@@ -33,10 +33,15 @@ class ConversationsForPhones:
     """``device`` is the phone that asks, with the rights that it has over its connection."""
 
     def __init__(
-        self, store: Store, dispatcher: Dispatcher, tenants: Tenants, providers: ProviderSelector
+        self,
+        store: Store,
+        dispatcher: Dispatcher,
+        tenants: Tenants,
+        providers: ProviderSelector,
+        clear_context: ClearContext,
     ) -> None:
         self._store, self._dispatcher, self._tenants, self._providers = store, dispatcher, tenants, providers
-        self._recorded = ConversationOperations(store, dispatcher.turns)
+        self._recorded = ConversationOperations(store, dispatcher.turns, clear_context)
 
     @operation("phone_chat.health", "GET", "/health", right=TALK)
     async def health(self, device: Device) -> dict[str, Any]:

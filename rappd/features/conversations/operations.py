@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from envelopes.default_user import DEFAULT_USER_GUID
@@ -13,13 +14,15 @@ from rappd.features.operation import OWNER, operation
 from rappd.store.store import Store
 
 _MOST = 200
+ClearContext = Callable[[str, str], Awaitable[None]]
 
 
 class ConversationOperations:
     """``user_guid``: whose they are; without it, those of who talks without one, as the page does."""
 
-    def __init__(self, store: Store, turns: Turns) -> None:
-        self._store, self._turns = store, turns
+    def __init__(self, store: Store, turns: Turns, clear_context: ClearContext) -> None:
+        """``clear_context`` forgets what listeners keep for a thread of a workspace."""
+        self._store, self._turns, self._clear_context = store, turns, clear_context
 
     @operation("conversations.list", "GET", "/conversations", right=OWNER)
     async def listing(
@@ -59,8 +62,10 @@ class ConversationOperations:
 
     @operation("conversations.remove", "POST", "/conversations/{thread}/remove", right=OWNER)
     async def remove(self, thread: str, user_guid: str = "") -> dict[str, Any]:
-        """Takes it off the list and out of searches. What was said stays in the event log."""
-        return await self._of(user_guid).remove(thread)
+        """Takes it off the list and out of searches. What was said stays in the event log; listeners forget it."""
+        found = await self._of(user_guid).remove(thread)
+        await self._clear_context(found["conversation"]["id"], found["conversation"]["with"])
+        return found
 
     @operation("conversations.restore", "POST", "/conversations/{thread}/restore", right=OWNER)
     async def restore(self, thread: str, user_guid: str = "") -> dict[str, Any]:

@@ -34,7 +34,7 @@ class TimerConversation:
         if operation != "timers.ask":
             raise NotFoundError(f'There is no operation "{operation[:40]}".')
         text = {key: value.strip() for key, value in arguments.items() if isinstance(value, str)}
-        setter = setter_of(context.caller, context.envelope.sender)
+        setter = setter_of(context.caller, context.person)
         wish = self._wish(text)
         thread = str(context.envelope.extensions[THREAD])
         return {"said": await self._answer(wish, setter, context, thread)}
@@ -85,7 +85,7 @@ class TimerConversation:
                 return await self._be_quiet(wish.quiet, setter)
 
     async def _add(self, wish: Wish, setter: Setter, context: RequestContext, thread: str) -> str:
-        if "timer" in context.envelope.data:  # else one could set many, and those again
+        if context.timed or "timer" in context.envelope.data:  # else one could set many, and those again
             raise RefusedError("A timer sets no other timers; nothing was set.", do="Ask for it yourself.")
         assert wish.moment is not None
         row = await self._timers.add(

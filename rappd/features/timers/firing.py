@@ -130,7 +130,7 @@ class TimerFiring:
                 "model": "",
                 "requested_model": "",
             }
-        context.model_call = self._reserve
+        context.model_call = self.reserve
         done = await handler(context)
         if told := late_text(row, late):
             done["response"] = f"{done.get('response', '')}\n\n{told}".strip()
@@ -138,7 +138,8 @@ class TimerFiring:
                 done["result"] = done["response"]
         return done
 
-    async def _reserve(self) -> None:
+    async def reserve(self) -> None:
+        """Counts a model call of a timer. Raises ``NoModelCallsLeftError``."""
         while True:
             try:
                 return await self._model_calls.reserve()

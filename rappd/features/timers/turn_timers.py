@@ -20,6 +20,7 @@ from rappd.sessions.schedule.rules import local_time, moment_at, next_moment, pa
 from rappd.sessions.schedule.snapshot_timer import KIND as SNAPSHOT
 from rappd.sessions.schedule.timers import Timers
 from rappd.settings.load import Settings
+from rappd.store.state_table import DELAY
 from rappd.store.timer_table import TimerRow
 
 TURN = "turn"
@@ -82,8 +83,8 @@ class TurnTimers:
         ]
 
     def all(self) -> list[TimerRow]:
-        """The timers of all callers, and that of snapshots, the next one first."""
-        return [row for row in self._timers.rows if row.kind in (TURN, SNAPSHOT)]
+        """The timers of all callers, delays of handlers, and the timer of snapshots, the next one first."""
+        return [row for row in self._timers.rows if row.kind in (TURN, DELAY, SNAPSHOT)]
 
     def named(self, id: str) -> TimerRow:
         """The timer whose id begins so. Raises ``NotFoundError``."""
@@ -172,7 +173,7 @@ class TurnTimers:
         return read_setter(row.detail["by"])
 
     def _check_own(self, row: TimerRow) -> None:
-        if row.kind != TURN:
+        if row.kind == SNAPSHOT:
             raise ConflictError("That is the schedule of snapshots.", do=_SNAPSHOT_DO)
 
     def _sees(self, setter: Setter, row: TimerRow) -> bool:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rappd.sessions.schedule.rules import local_time, parse_rule, zone_of
+from rappd.store.state_table import DELAY
 from rappd.store.timer_table import TimerRow
 
 _LATE_SECONDS = 60.0
@@ -98,12 +99,12 @@ def set_text(row: TimerRow, now: datetime, remark: str = "") -> str:
 
 
 def timer_view(row: TimerRow, now: datetime) -> dict[str, Any]:
-    """A timer as screens get it; ``kind`` is reminder, ask or snapshot. ``now`` is the local time."""
+    """A timer as screens get it; ``kind`` is reminder, ask, delay or snapshot. ``now`` is the local time."""
     by = row.detail.get("by", {})
     moment = moment_text(row.next, row.zone, now)
     return {
         "id": row.id,
-        "kind": "snapshot" if row.kind != "turn" else "ask" if row.detail.get("asks") else "reminder",
+        "kind": _kind(row),
         "what": row.detail.get("what", "snapshot of all machines"),
         "when": f"{rule_text(row.rule)}, next {moment}" if row.rule else moment,
         "rule": row.rule,
@@ -117,6 +118,12 @@ def timer_view(row: TimerRow, now: datetime) -> dict[str, Any]:
         "failures": int(row.detail.get("failures", 0)),
         "change": "" if by else "rappd neighborhood schedule",
     }
+
+
+def _kind(row: TimerRow) -> str:
+    if row.kind == "turn":
+        return "ask" if row.detail.get("asks") else "reminder"
+    return "delay" if row.kind == DELAY else "snapshot"
 
 
 def _by(caller: str) -> str:

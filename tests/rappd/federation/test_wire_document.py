@@ -18,6 +18,8 @@ from envelopes import envelope as envelope_module
 from envelopes.codecs import wire
 from envelopes.errors import ReportableError
 from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
+from envelopes.payloads import core
+from envelopes.payloads.schemas import xsd_of_all
 from neighborhoods.delivery import outbox, protocols, retry
 from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
 from neighborhoods.discovery.peers_file import PeersFile
@@ -44,6 +46,11 @@ def test_every_example_is_looked_at() -> None:
         assert mark, f"a {language} block without a mark"
         family = mark.partition("-")[0] + "-*"
         assert f'"{mark}"' in source or f'"{family}"' in source, mark
+
+
+def test_schema_of_core_is_the_one_that_is_published() -> None:
+    forms = [*core.PRIMITIVES.values(), *core.ANSWERS.values(), *core.SYSTEM.values()]
+    assert blocks("core-xsd") == [xsd_of_all(forms)]
 
 
 # Envelopes.

@@ -1,0 +1,171 @@
+"""Payloads of handlers to ``core``: threads, delays, and timers. Each is recorded as a call, on the thread of its handler."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import msgspec
+import orjson
+
+from agents.contract.agent import Agent
+from agents.runtime.answers import EmittedPayload
+from agents.runtime.runner import AgentResult
+from envelopes.envelope import DONE, ERROR
+from envelopes.errors import ReportableError
+from envelopes.payloads.core import LONGEST_DELAY, PRIMITIVES
+from envelopes.payloads.form import MistypedPayloadError, check
+from rappd.dispatch.dispatcher import Dispatcher
+from rappd.dispatch.endpoints import Endpoints
+from rappd.dispatch.turns import RequestContext
+from rappd.errors import RefusedError, TooManyCallsError
+
+CORE_ID = "core"
+_TIMER = "Timer"
+_THREAD_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
+
+
+class DelayGateway(Protocol):
+    """Delays, as handlers ask for them."""
+
+    async def set(
+        self, context: RequestContext, listener: str, seconds: float, payload: EmittedPayload
+    ) -> float:
+        """Begins one, on the disk when it returns its end, in seconds since 1970. Raises ``ReportableError``."""
+        ...
+
+
+Send = Callable[[RequestContext, EmittedPayload], Awaitable[list[EmittedPayload]]]
+"""Sends a payload on the thread of a context; returns what answers it."""
+CallAgent = Callable[[Agent, RequestContext, dict[str, Any], dict[str, Any] | None], Awaitable[AgentResult]]
+
+
+class Primitives:
+    """Performs them for one tenant."""
+
+    def __init__(
+        self,
+        workspace: str,
+        endpoints: Endpoints,
+        dispatcher: Dispatcher,
+        call: CallAgent,
+        delays: Callable[[], DelayGateway | None],
+    ) -> None:
+        self._workspace, self._endpoints, self._dispatcher = workspace, endpoints, dispatcher
+        self._call, self._delays = call, delays
+
+    async def perform(
+        self,
+        context: RequestContext,
+        emitter: Agent,
+        arguments: dict[str, Any],
+        root: str,
+        value: Any,
+        send: Send,
+    ) -> list[EmittedPayload]:
+        """Payloads that answer a primitive of a handler, which was called with ``arguments``; errors are answers, too.
+
+        Raises ``TooManyCallsError``.
+        """
+        request = self._dispatcher.record_call(
+            context,
+            sender=context.envelope.recipient,
+            recipient=CORE_ID,
+            data={"agent": root, "args": value if isinstance(value, dict) else {}},
+        )
+        try:
+            found = check(PRIMITIVES[root], value)
+            answers = await self._perform(context, emitter, arguments, root, found, send)
+        except ReportableError as problem:
+            told = {"code": problem.status, "msg": problem.with_advice(), "reason": problem.code}
+            self._dispatcher.record_result(context, request, ERROR, {**told, "agent": root})
+            if isinstance(problem, TooManyCallsError):
+                raise
+            return [EmittedPayload(text=f"Error: {problem.with_advice()}")]
+        text = "\n".join(one.text if one.text is not None else bytes(one.data).decode() for one in answers)
+        self._dispatcher.record_result(
+            context, request, DONE, {"agent": root, "result": text, "seconds": 0.0}
+        )
+        return answers
+
+    async def _perform(
+        self,
+        context: RequestContext,
+        emitter: Agent,
+        arguments: dict[str, Any],
+        root: str,
+        value: dict[str, Any],
+        send: Send,
+    ) -> list[EmittedPayload]:
+        match root:
+            case "spawn-thread":
+                return await self._spawn(context, value, send)
+            case "delay":
+                return await self._delay(context, emitter, arguments, value)
+            case "timer":
+                return await self._timer(context, value)
+            case _:
+                raise RefusedError(f"{root} is for listeners that a model drives.")
+
+    async def _spawn(
+        self, context: RequestContext, value: dict[str, Any], send: Send
+    ) -> list[EmittedPayload]:
+        name = value["name"].strip()
+        if _THREAD_NAME.fullmatch(name) is None:
+            raise MistypedPayloadError(
+                "spawn-thread.name is mistyped: expected 1 to 64 letters, digits, spaces, _ . or -.",
+                do="Send it like that.",
+            )
+        inner = await self._dispatcher.spawn(context, name)
+        spawned = {
+            "name": inner.path[-1],
+            "assigned_id": inner.envelope.thread,
+            "parent_id": context.envelope.thread,
+        }
+        answers = [_answer("thread-spawned", spawned)]
+        if "payload" in value:
+            answers += await send(inner, emitted_of(value["payload"]))
+        return answers
+
+    async def _delay(
+        self, context: RequestContext, emitter: Agent, arguments: dict[str, Any], value: dict[str, Any]
+    ) -> list[EmittedPayload]:
+        seconds = value["seconds"]
+        if not 1 <= seconds <= LONGEST_DELAY:
+            raise MistypedPayloadError(
+                f"delay.seconds is mistyped: expected 1 to {LONGEST_DELAY}.", do="Send it like that."
+            )
+        delays = self._delays()
+        if delays is None:
+            raise RefusedError("No timers run here.", do="rappd start")
+        if "payload" in value:
+            payload = emitted_of(value["payload"])
+        else:
+            assert emitter.listener is not None
+            payload = EmittedPayload(emitter.listener.root, msgspec.Raw(orjson.dumps(arguments)))
+        until = await delays.set(context, emitter.name, seconds, payload)
+        moment = datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds")
+        return [_answer("delayed", {"until": moment})]
+
+    async def _timer(self, context: RequestContext, value: dict[str, Any]) -> list[EmittedPayload]:
+        """The agent Timer serves both its calls and this payload."""
+        found = self._endpoints.named(self._workspace, _TIMER)
+        if found is None or found.agent is None or not found.exposure.admits(context.caller):
+            raise RefusedError(
+                "You may set no timers here.", do="Ask this machine's owner for the right TIMER."
+            )
+        ran = await self._call(found.agent, context, value, None)
+        return [EmittedPayload(text=ran.result if ran.ok else f"Error: {ran.result}")]
+
+
+def emitted_of(value: dict[str, Any]) -> EmittedPayload:
+    """A payload inside another one."""
+    if "text" in value:
+        return EmittedPayload(text=value["text"])
+    return EmittedPayload(value["root"], msgspec.Raw(orjson.dumps(value["data"])))
+
+
+def _answer(root: str, value: dict[str, Any]) -> EmittedPayload:
+    return EmittedPayload(root, msgspec.Raw(orjson.dumps(value)), core=True)
