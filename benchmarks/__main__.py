@@ -18,6 +18,8 @@ _HELPERS = {
     "bare_line",
     "bare_steps",
     "daemon",
+    "mcp_server",
+    "side_by_side",
     "ruled_steps",
     "simulated_peers",
     "ssh_peers",

@@ -3,82 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import statistics
+import subprocess
+import sys
 import tempfile
-import time
 import uuid
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
-from benchmarks import a2a_peer
 from benchmarks.daemon import AGENT, BenchDaemon, free_port
+from benchmarks.side_by_side import One, compared
 
-ONE_BY_ONE, ABREAST, EACH = 150, 8, 60
+PEER = Path(sys.prefix) / "programs" / "a2a" / "bin" / "python"
+RATIOS = (("an agent here", "the SDK's server"), ("a turn here", "the SDK's server"))
+
+
+def missing() -> str:
+    """Returns what must be installed first."""
+    return "" if PEER.exists() else "a2a-sdk (sh tests/client-programs .venv/programs a2a)"
 
 
 def run() -> list[tuple[str, str]]:
-    """Latency at one call at a time, rate at 8: a call of an agent, a turn with the scripted model, and the SDK's echo."""
-    if lacking := a2a_peer.missing():
-        return [("a2a-sdk SendMessage", f"skipped, needs {lacking}")]
-    theirs = _theirs()
-    rows = [("a2a-sdk's server, in memory", _told(theirs))]
-    with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder) / "home"
-        agents = home / "brainstem" / "agents"
-        agents.mkdir(parents=True)
-        (agents / "echo_agent.py").write_text(AGENT.format(name="Echo"))
-        with BenchDaemon(home, LLM_FAKE="1", RAPPD_HTTP_TOOLS="1") as daemon:
-            daemon.start()
-            url = f"http://127.0.0.1:{daemon.port}/a2a"
-            for what, skill in (("an agent here, in the record", "Echo"), ("a turn here, in the record", "")):
-                ours = asyncio.run(_load(url, skill))
-                rows.append((what, f"{_told(ours)}, {ours[1] / theirs[1]:.1f} times the SDK's"))
-    return rows
-
-
-def _theirs() -> tuple[float, float]:
+    """Calls a second at 8 abreast: of an agent, a turn with the scripted model, and the SDK's echo in memory."""
     port = free_port()
-    server = get_context("spawn").Process(target=a2a_peer._serve, args=(port,), daemon=True)
-    server.start()
+    serve = f"from benchmarks.a2a_peer import _serve; _serve({port})"
+    theirs = subprocess.Popen([str(PEER), "-c", serve], cwd=Path(__file__).parents[1])
     try:
-        return asyncio.run(_load(f"http://127.0.0.1:{port}/", ""))
+        with tempfile.TemporaryDirectory() as folder:
+            home = Path(folder) / "home"
+            with BenchDaemon(home, LLM_FAKE="1", RAPPD_HTTP_TOOLS="1") as daemon:
+                daemon.drop("echo_agent.py", AGENT.format(name="Echo"))
+                daemon.start()
+                url = f"http://127.0.0.1:{daemon.port}/a2a"
+                many = {
+                    "the SDK's server": (lambda: [theirs.pid], _send(f"http://127.0.0.1:{port}/", "")),
+                    "an agent here": (daemon.family, _send(url, "Echo")),
+                    "a turn here": (daemon.family, _send(url, "")),
+                }
+                return asyncio.run(compared(many, RATIOS))
     finally:
-        server.terminate()
-        server.join()
+        theirs.terminate()
+        theirs.wait()
 
 
-async def _load(url: str, skill: str) -> tuple[float, float]:
-    async with aiohttp.ClientSession(headers={"A2A-Version": "1.0"}) as http:
+def _send(url: str, skill: str) -> One:
+    async def one(http: aiohttp.ClientSession) -> None:
+        message: dict[str, Any] = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER"}
+        message |= {"parts": [{"text": "hi"}], "metadata": {"skillId": skill} if skill else {}}
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+        async with http.post(url, json=asked, headers={"A2A-Version": "1.0"}) as answer:
+            assert "result" in await answer.json()
 
-        async def one() -> None:
-            message: dict[str, Any] = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER"}
-            message |= {"parts": [{"text": "hi"}], "metadata": {"skillId": skill} if skill else {}}
-            asked = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-            async with http.post(url, json=asked) as answer:
-                assert "result" in await answer.json()
-
-        async def several() -> None:
-            for _ in range(EACH):
-                await one()
-
-        for _ in range(300):  # until it listens, and has run the agent
-            try:
-                await one()
-                break
-            except (aiohttp.ClientError, AssertionError):
-                await asyncio.sleep(0.1)
-        took = []
-        for _ in range(ONE_BY_ONE):
-            started = time.perf_counter()
-            await one()
-            took.append((time.perf_counter() - started) * 1000)
-        started = time.perf_counter()
-        await asyncio.gather(*(several() for _ in range(ABREAST)))
-        return statistics.median(took), ABREAST * EACH / (time.perf_counter() - started)
-
-
-def _told(figures: tuple[float, float]) -> str:
-    return f"p50 {figures[0]:.2f} ms, {figures[1]:,.0f}/s at {ABREAST}"
+    return one

@@ -89,8 +89,8 @@ async def begin_tool(
     """
     if name == ASK:
         return await _begin_ask(program, arguments, id)
-    own = next((one for one in _agents(program, HOST) if one.name == name), None) if program.direct else None
-    if own is not None:
+    own = program.daemon.dispatcher.endpoints.named(HOST, name) if program.direct else None
+    if own is not None and own.name == name and _is_tool(own, program):
         _check_takes_tasks(own.agent is not None and own.agent.task_only, takes_tasks)
         return await begin_call(program, HOST, name, arguments, id=id, session=_calls_of(program))
     tool = (await tools_of(program)).get(name)
@@ -295,10 +295,13 @@ def _ended(id: str, created: int, reply: Envelope) -> Task:
 
 
 def _agents(program: Program, workspace: str) -> list[Endpoint[Call]]:
-    found = program.daemon.dispatcher.endpoints.agents(workspace, program.caller)
-    return [
-        one for one in found if one.kind == "agent" and one.exposure.kind == "peer" and not one.exposure.mine
-    ]
+    published = program.daemon.dispatcher.endpoints.published(workspace)
+    return [one for one in published if _is_tool(one, program)]
+
+
+def _is_tool(one: Endpoint[Call], program: Program) -> bool:
+    is_everyday = one.kind == "agent" and one.exposure.kind == "peer" and not one.exposure.mine
+    return is_everyday and one.exposure.admits(program.caller)
 
 
 def _row(name: str, one: Endpoint[Call]) -> dict[str, Any]:

@@ -104,7 +104,9 @@ async def begin_call(
         "agent": found.agent.name if found.agent is not None else found.name,
         "args": arguments,
     }
-    return await begin(program, target, asked, id=id or new_id(), session=session, more=call)
+    if not id and not program.owners:
+        id = new_id()  # nobody can ask for it again, but what is answered elsewhere is on the disk first
+    return await begin(program, target, asked, id=id, session=session, more=call)
 
 
 async def session_of(program: Program, target: Target, named: str) -> str:
