@@ -17,6 +17,7 @@ import orjson
 from envelopes.codecs import pictures
 from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.pictures import Picture
+from envelopes.codecs.privileged import refuse_privileged
 from envelopes.codecs.strict_json import too_deep
 from envelopes.codecs.wire import is_content_type as is_content_type_of_json
 from envelopes.errors import MalformedError, ReportableError
@@ -170,7 +171,9 @@ def is_content_type(header: str | None) -> bool:
 def decode_body(raw: bytes) -> Any:
     """The JSON in a body. Raises ``A2AError``."""
     try:
-        return bounded_json(raw, most_bytes=LONGEST_BODY)
+        found = bounded_json(raw, most_bytes=LONGEST_BODY)
+        refuse_privileged(found, listener="A2A")
+        return found
     except ValueError as error:
         raise A2AError("PARSE_ERROR", f"The body cannot be read: {error}.", do="Send JSON.") from error
 

@@ -9,6 +9,7 @@ import orjson
 
 from envelopes.codecs import pictures
 from envelopes.codecs.pictures import Picture
+from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.codecs.strict_json import not_utf8
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, HELP, PICTURES, Envelope, is_uuid, new_id
@@ -75,8 +76,10 @@ def decode_request(raw: bytes) -> ChatRequest:
     except orjson.JSONDecodeError:
         body = None
     if not isinstance(body, dict):
+        refuse_privileged_text(raw, listener="chat")
         told = not_utf8(raw) or "Request body must be a JSON object"
         raise MalformedError(told, do='Send {"user_input": "…"}.')
+    refuse_privileged(body, listener="chat")
     text = body.get("user_input")
     if text is not None and not isinstance(text, str):
         raise MalformedError("user_input must be a string", do='Send {"user_input": "…"}.')

@@ -8,6 +8,7 @@ import msgspec
 import orjson
 
 from envelopes.codecs.bounded_json import bounded_json
+from envelopes.codecs.privileged import PrivilegedMessageError, refuse_privileged
 from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, deeper_than
 from envelopes.errors import EnvelopeError
 
@@ -89,6 +90,10 @@ def decode(octets: bytes, *, most: int = MOST_BYTES) -> RpcCall | RpcAnswer:
         params = {}
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, "params must be an object.", id=known, do='Send {"params": {…}}.')
+    try:
+        refuse_privileged(found, listener="JSON-RPC")
+    except PrivilegedMessageError as refused:
+        raise RpcError(INVALID_PARAMS, str(refused), id=known, do=refused.do) from refused
     return RpcCall(method, params, known)
 
 

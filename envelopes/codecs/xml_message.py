@@ -17,6 +17,7 @@ import orjson
 from lxml import etree
 
 from envelopes.codecs.emergence import MAX_BYTES, MAX_DEPTH
+from envelopes.codecs.privileged import refuse_privileged
 from envelopes.codecs.strict_json import deeper_than, repeated_key, says_a_key_twice
 from envelopes.codecs.xml_repair import IMPOSSIBLE, check_harmless, repair
 from envelopes.envelope import HELP, PREFIX, SIG, THREAD, Envelope, check_extensions, is_uuid, new_id
@@ -69,6 +70,7 @@ def decode(raw: bytes, *, recipient: str, max_bytes: int = MAX_BYTES) -> XmlMess
             f"The message has {len(raw)} bytes; {max_bytes} are allowed.", do="Send less at once."
         )
     root, repairs = _parsed(raw)
+    refuse_privileged({"ns": _name(root)[0]}, listener="for messages in XML")
     if root.tag != _MESSAGE:
         raise MalformedError(f"The root is {_shown(root)}, and no message of {ENVELOPE_NS}.", do=_ADVICE)
     _check(root)

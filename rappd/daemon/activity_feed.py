@@ -44,7 +44,7 @@ class ActivityFeed:
         self._looked = 0.0
 
     def _saw(self, envelope: Envelope) -> None:
-        self._tell({"type": "event", **envelope_row(as_object(envelope))})
+        self.tell({"type": "event", **envelope_row(as_object(envelope))})
 
     def agents_changed(self, tenant: Tenant, changes: list[Change], *, quiet: bool) -> None:
         """Agent files came, changed, failed or went."""
@@ -54,7 +54,7 @@ class ActivityFeed:
             log.log(level, "%s", news["message"], extra={"kind": change.kind, "file": change.file})
             if not quiet:
                 self.recent_changes.append(news)
-                self._tell(news)
+                self.tell(news)
 
     def organism_changed(self, faults: Sequence[Fault]) -> None:
         """Another ``organism.yaml`` is in force, or was refused for its faults."""
@@ -63,20 +63,20 @@ class ActivityFeed:
             message = f"organism.yaml, {faults[0]} The version before stays in force."
         news = {"type": "agents", "kind": "organism", "ok": not faults, "file": FILE, "agents": []}
         self.recent_changes.append({**news, "message": message})
-        self._tell(self.recent_changes[-1])
+        self.tell(self.recent_changes[-1])
 
     def noticed(self, notice: Notice) -> None:
         """News for the owner came. Those of failures go to the page's inline messages too."""
         news = {"type": "failed" if notice.kind == "failed" else "notice", "ok": notice.kind != "failed"}
-        self._tell({**news, "kind": notice.kind, "key": notice.key, "message": notice.what, "do": notice.do})
+        self.tell({**news, "kind": notice.kind, "key": notice.key, "message": notice.what, "do": notice.do})
 
     def notice_gone(self, key: str) -> None:
         """News for the owner are settled, or were read somewhere: every screen takes them off."""
-        self._tell({"type": "notice_gone", "key": key})
+        self.tell({"type": "notice_gone", "key": key})
 
     def sessions_changed(self) -> None:
         """A session with phones began or ended, or somebody joined or left one."""
-        self._tell({"type": "sessions"})
+        self.tell({"type": "sessions"})
 
     async def follow(self) -> AsyncIterator[bytes]:
         """News from now on, as JSON."""
@@ -114,9 +114,10 @@ class ActivityFeed:
             before = self._seen.get(kind, found)
             self._seen[kind] = found
             if before != found:
-                self._tell({"type": kind})
+                self.tell({"type": kind})
 
-    def _tell(self, news: dict[str, Any]) -> None:
+    def tell(self, news: dict[str, Any]) -> None:
+        """Hands news to all that follow."""
         self._put(orjson.dumps(news, default=str))
 
     def _put(self, line: bytes | None) -> None:

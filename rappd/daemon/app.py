@@ -35,6 +35,7 @@ from rappd.daemon.ports import TWIN_PORTS
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
+from rappd.daemon.security_events import SecurityEvents
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.calls.operations import CallOperations
 from rappd.features.conversations.for_phones import ConversationsForPhones
@@ -155,9 +156,12 @@ class Daemon:
         self.hosts: set[str] = set()
         """Host headers that the loopback listener answers to."""
         self.name = machine_name(home, settings.text("name"))
+        self.end_asked = asyncio.Event()
+        """Set when the owner's key asked for the end."""
         self.dispatcher = Dispatcher(store)
         self.dispatcher.watchers.add(self._context_ended)
         self.activity = ActivityFeed(self.dispatcher)
+        self.security_events = SecurityEvents(self.activity.tell)
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
         self.notices = Notices(
             NoticeTable(store), (self.activity.noticed, self.notify_command.tell), self.activity.notice_gone
@@ -530,6 +534,10 @@ class Daemon:
         if record.verb == NOTE and record.data.get("kind") in (CLEAR, SESSION_END):
             self.spawn(self.clear_context(record.thread, HOST))
 
+    def end(self) -> None:
+        """Ends the daemon, once what is under way is answered."""
+        self.end_asked.set()
+
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
         self._background.spawn(work)
@@ -568,6 +576,7 @@ class Daemon:
         await self.programs.close()
         await self.dispatcher.close()
         await self.store.close()
+        self.security_events.end()
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
         address = f"{label(name)}-{key[:8]}"

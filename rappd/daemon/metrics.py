@@ -49,6 +49,11 @@ class _Collector(Collector):
             "Files with faults that serve nothing.",
             len(daemon.host.registry.unavailable()),
         )
+        yield _counter(
+            "rappd_security_events",
+            "Lines of the log that say security:.",
+            daemon.security_events.count,
+        )
         workers = daemon.supervisor.stats()
         yield _gauge("rappd_workers", "Worker processes.", workers["workers"])
         yield _counter("rappd_worker_requests", "Requests that workers were given.", workers["requests"])

@@ -36,8 +36,14 @@ async def _serve(home: Home, settings: Settings, on_ready: OnReady) -> None:
         _notify("READY=1")
         await on_ready(daemon)
         settle()
+        daemon.spawn(_set_after(daemon.end_asked, stopped))
         await stopped.wait()
         _notify("STOPPING=1")
+
+
+async def _set_after(asked: asyncio.Event, stopped: asyncio.Event) -> None:
+    await asked.wait()
+    stopped.set()
 
 
 def settle() -> None:

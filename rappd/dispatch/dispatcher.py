@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
+from envelopes.codecs.privileged import refuse_privileged
 from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARENT, THREAD, THREAD_PATH, Envelope, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
@@ -182,6 +183,7 @@ class Dispatcher:
         self, outer: RequestContext, *, sender: str, recipient: str, data: dict[str, Any]
     ) -> Envelope:
         """The same for what goes to another machine: committed before it is sent. Raises ``StoreError``."""
+        refuse_privileged(data, listener="of another machine, by this one")
         request = _inside(outer, sender, recipient, data)
         outer.records.append(record_of(request, answers=False))
         await self.record_first(request)

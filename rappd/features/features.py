@@ -30,6 +30,7 @@ from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
 from rappd.features.organism.graph_operation import GraphOperations
 from rappd.features.organism.operations import OrganismOperations
+from rappd.features.organism.privileged import PrivilegedOperations
 from rappd.features.organism.structure import StructureOperations
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
@@ -82,6 +83,7 @@ FEATURES: tuple[type, ...] = (
     OrganismOperations,
     StructureOperations,
     GraphOperations,
+    PrivilegedOperations,
     AgentOperations,
     RappOperations,
     SourceOperations,
@@ -105,7 +107,11 @@ def all_operations(features: Iterable[type] = FEATURES) -> list[Operation]:
 
 def table_of(daemon: Daemon) -> OperationTable:
     """Every operation, of the parts of one daemon."""
-    return OperationTable(*_features(daemon))
+    table = OperationTable(
+        *_features(daemon),
+        PrivilegedOperations(daemon.identity, lambda: table, daemon.host, daemon.activity, daemon.end),
+    )
+    return table
 
 
 def operations_for_agents(daemon: Daemon) -> HostOperations:
@@ -168,7 +174,9 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.tell),
         CartridgeOperations(daemon.home, daemon.host.workspace),
         SettingOperations(daemon.home, daemon.live_settings),
-        RecordOperations(daemon.store, daemon.activity, daemon.name, daemon.identity.fingerprint),
+        RecordOperations(
+            daemon.store, daemon.activity, daemon.security_events, daemon.name, daemon.identity.fingerprint
+        ),
         daemon.snapshots,
         daemon.eggs.home_eggs.packing,
         daemon.eggs.home_eggs,

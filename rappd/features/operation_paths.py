@@ -125,6 +125,8 @@ OPERATION_PATHS = {
     "organism.remove": ("DELETE", "/organism/entries/{kind}/{name}"),
     "organism.reload": ("POST", "/organism/reload"),
     "organism.graph": ("GET", "/organism/graph"),
+    "organism.privileged": ("POST", "/organism/privileged"),
+    "organism.events": ("GET", "/organism/privileged/events"),
     "outbox.list": ("GET", "/outbox"),
     "outbox.redirect": ("POST", "/outbox/{id}/redirect"),
     "outbox.retry": ("POST", "/outbox/{id}/retry"),

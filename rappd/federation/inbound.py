@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from agents.contract.agent import is_structural
 from envelopes.codecs import emergence, wire
+from envelopes.codecs.privileged import refuse_privileged
 from envelopes.envelope import (
     ACK,
     CAP,
@@ -56,7 +57,6 @@ log = logging.getLogger(__name__)
 WAIT = 30.0
 LONGEST_WAIT = 300.0
 DEEPEST = 6
-PRIVILEGED_NS = "https://xml-pipeline.org/privileged-msg"
 """Of messages that change structure: they belong to the control socket, and are never passed on."""
 
 Answered = Callable[[str, Envelope], Awaitable[bool]]
@@ -392,9 +392,7 @@ class Addressing:
         data = envelope.data
         if "stream" in data or "twin" in data:  # what the caller sent stays as it came
             data = {key: value for key, value in data.items() if key != "stream"}
-        if isinstance(ns := data.get("ns"), str) and ns.startswith(PRIVILEGED_NS):
-            log.warning("security: %s sent a privileged message to a listener for others", envelope.sender)
-            raise not_allowed()
+        refuse_privileged(data, listener=f"for other machines, from {envelope.sender}")
         key = ""
         if name not in (HOST, ""):
             found = self._endpoints.named(HOST, name)

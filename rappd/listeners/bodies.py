@@ -11,6 +11,7 @@ import orjson
 from aiohttp import BodyPartReader, MultipartReader, StreamReader, web
 
 from envelopes.codecs import emergence, wire
+from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, not_utf8, too_deep
 from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
@@ -66,8 +67,10 @@ async def json_object(request: web.Request) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict):
+        refuse_privileged_text(raw, listener="loopback")
         raise InvalidBodyError(not_utf8(raw) or "Request body must be a JSON object", do="Send {…}.")
     check_depth(found)
+    refuse_privileged(found, listener="loopback")
     return found
 
 

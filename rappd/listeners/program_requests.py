@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.codecs.strict_json import not_utf8
 from envelopes.errors import ReportableError
 from rappd.dispatch.rights import PROGRAM, Caller
@@ -139,6 +140,8 @@ def _object(raw: bytes) -> dict[str, Any]:
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict):
+        refuse_privileged_text(raw, listener="for programs")
         raise InvalidBodyError(not_utf8(raw) or "Request body must be a JSON object", do="Send {…}.")
     check_depth(found)
+    refuse_privileged(found, listener="for programs")
     return found

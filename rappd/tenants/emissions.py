@@ -6,6 +6,7 @@ The handler knows nothing of that: not who asks, not who is asked, not the threa
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -17,6 +18,7 @@ from msgspec.structs import replace
 from agents.contract.agent import Agent
 from agents.runtime.answers import EmittedPayload
 from agents.runtime.runner import AgentResult
+from envelopes.codecs.privileged import is_privileged
 from envelopes.payloads.core import CORE_NS, PRIMITIVES
 from envelopes.payloads.form import MistypedPayloadError, PayloadForm, check
 from rappd.dispatch.dispatcher import Dispatcher
@@ -24,6 +26,8 @@ from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import TooManyCallsError
 from rappd.tenants.primitives import DelayGateway, Primitives
+
+log = logging.getLogger(__name__)
 
 MOST_PAYLOADS = 64
 """Calls that come from payloads within one turn, and payloads of one answer."""
@@ -190,6 +194,9 @@ class Emissions:
 
         found = []
         for one in parts_of(text):
+            if is_privileged(one.namespace):  # handler output included: structure is no listener's to change
+                log.warning("security: a handler's answer held a privileged message, which was dropped")
+                continue
             part = _Part(one.text, one.root)
             if one.namespace == CORE_NS and (form := PRIMITIVES.get(one.root)) is not None:
                 part.core, part.data = True, value_as_it_is(form, one.element)

@@ -7,6 +7,7 @@ import secrets
 from typing import Any
 
 from envelopes.codecs.bounded_json import bounded_json
+from envelopes.codecs.privileged import PrivilegedMessageError, refuse_privileged
 
 FRAME_BYTES = 16 << 10
 MESSAGE_BYTES = 1 << 20
@@ -87,4 +88,8 @@ def _object(text: str) -> dict[str, Any]:
         raise FrameError("the frame is no JSON") from error
     if not isinstance(found, dict):
         raise FrameError("the frame is no JSON object")
+    try:
+        refuse_privileged(found, listener="for phones")
+    except PrivilegedMessageError as refused:
+        raise FrameError("the frame is not allowed") from refused
     return found

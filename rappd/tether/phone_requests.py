@@ -18,6 +18,7 @@ import msgspec
 import orjson
 
 from envelopes.codecs.bounded_json import bounded_json
+from envelopes.codecs.privileged import refuse_privileged
 from envelopes.errors import ReportableError
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, RefusedError, UsageProblemError
@@ -290,6 +291,7 @@ def _object(body: bytes) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise UsageProblemError("The body is no JSON object.", do="Send {…}.")
+    refuse_privileged(found, listener="for phones")
     return found
 
 

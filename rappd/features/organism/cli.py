@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from envelopes.codecs import privileged_xml
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_json, print_out, print_status, strip_control
 from rappd.cli.formatting import count
@@ -118,6 +120,33 @@ def graph(kind: str, printer: Printer) -> None:
     else:
         found = home.do("organism.graph", format=kind)
         printer.result(found, print_out, found["text"].rstrip())
+
+
+@organism.command()
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False, allow_dash=True))
+@click.option("--send", is_flag=True, help="Send it to the daemon, and print its answer.")
+def sign(file: Path, send: bool) -> None:
+    """Sign the request in FILE (- for stdin) with this machine's key, and print the message.
+
+    It is good once, within five minutes, at the control socket alone. docs/wire.md lists the requests.
+    """
+    home = Home.here()
+    content = sys.stdin.buffer.read() if str(file) == "-" else _content(file)
+    message = privileged_xml.sign(content, home.identity())
+    if not send:
+        print_out(message.decode().rstrip())
+        return
+    answer = HomeClient(home).raw("organism.privileged", message)
+    print_out(strip_control(answer.decode()))
+    if b"<error>" in answer:
+        click.get_current_context().exit(1)
+
+
+def _content(file: Path) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise NotFoundError(f"{strip_control(str(file))} cannot be read: {error.strerror}.") from error
 
 
 def _show_check(found: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
+from rappd.daemon.security_events import SecurityEvents
 from rappd.features.conversations.conversations import given_titles, pictures_of, titled, whole_thread
 from rappd.features.operation import OWNER, Download, Stream, Text, operation
 from rappd.federation.service import FederationService
@@ -52,15 +53,19 @@ class AnchorOperations:
 class RecordOperations:
     """The records of all conversations. ``thread``: an id, or its beginning."""
 
-    def __init__(self, store: Store, feed: ActivityFeed, name: str, node: str) -> None:
+    def __init__(
+        self, store: Store, feed: ActivityFeed, security: SecurityEvents, name: str, node: str
+    ) -> None:
         """``name`` and ``node``: this machine's, for transcripts."""
-        self._store, self._feed, self._name, self._node = store, feed, name, node
+        self._store, self._feed, self._security = store, feed, security
+        self._name, self._node = name, node
 
     @operation("threads.activity", "GET", "/activity", right=OWNER)
     async def activity(self, limit: int = 200) -> dict[str, Any]:
-        """The latest records."""
+        """The latest records, and the latest security events since the start: `at` and `text`."""
         events = await self._store.recent_events(limit=_bounded(limit))
-        return {"events": [event_row(event) for event in events]}
+        security = [{"at": one.at, "text": one.text} for one in self._security.recent]
+        return {"events": [event_row(event) for event in events], "security": security}
 
     @operation("threads.follow", "GET", "/activity/stream", right=OWNER)
     async def follow(self) -> Stream:

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from agents.storage.atomic_write import write_atomically
+from envelopes.codecs.privileged import refuse_privileged
 from envelopes.envelope import DONE, HELP, Envelope, as_uuid, is_uuid, new_id
 from envelopes.errors import ReportableError
 from rappd.daemon.rate_limit import RateLimit, RateLimitedError
@@ -254,6 +255,7 @@ def _data(hook: Webhook, body: bytes) -> dict[str, Any]:
             found = json.loads(text)
         except (ValueError, RecursionError):
             found = None
+        refuse_privileged(found, listener="for webhooks")
         return {"agent": hook.agent, "args": found if isinstance(found, dict) else {"text": text}}
     said = "\n\n".join(filter(None, (hook.ask, _FOREIGN.format(hook.name), text)))
     return {"user_input": said, "by": f"Webhook {hook.name}", "via": "webhook"}

@@ -45,6 +45,8 @@ _ALLOWED_HEADERS = (
 )
 
 
+_PRIVILEGED = "/organism/privileged"
+"""The route of the privileged channel, which the control socket alone serves."""
 HOSTS = web.AppKey("hosts", set[str])
 """The Host headers that an application answers to, once it listens."""
 
@@ -130,6 +132,8 @@ def operator_only(handler: Handler) -> Callable[[web.Request], Awaitable[web.Str
         if not is_operator(request):
             if COOKIE in request.cookies:
                 request.app[DAEMON].failed_authentication.take(await source_of(request))
+            if request.path.startswith(_PRIVILEGED):
+                log.warning("security: a privileged message came to the listener loopback, and was dropped")
             raise NotOperatorError
         return await handler(request)
 

@@ -14,6 +14,7 @@ from agents.errors import AgentError
 from agents.runtime.services import ServiceFailedError
 from agents.workers.errors import AgentRaisedError
 from envelopes.codecs.chat import decode_request, reply_body, request_envelope
+from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import ERROR, is_uuid
 from rappd.listeners.app_keys import DAEMON
@@ -34,6 +35,7 @@ async def tier2(request: web.Request) -> web.Response:
         body = orjson.loads(raw) if raw.strip() else None
     except orjson.JSONDecodeError:
         return web.Response(status=400, text="Invalid JSON in request body")
+    refuse_privileged(body, listener="loopback")
     if not isinstance(body, dict) or not body:
         return web.Response(status=400, text="Missing JSON payload in request body")
     found = body.get("user_input")
@@ -104,8 +106,10 @@ async def service(request: web.Request) -> web.StreamResponse:
     try:
         body = (orjson.loads(raw) if raw.strip() else {}) or {}
     except orjson.JSONDecodeError:
+        refuse_privileged_text(raw, listener="loopback")
         body = {}
     check_depth(body)
+    refuse_privileged(body, listener="loopback")
     try:
         found = await tenant_of(request).service(
             request.method, name, request.match_info.get("path", "").rstrip("/"), body, caller(request)

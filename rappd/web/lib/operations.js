@@ -212,6 +212,7 @@ export const organism = {
   remove: asks("DELETE", "/organism/entries/{kind}/{name}"),
   reload: asks("POST", "/organism/reload"),
   graph: asks("GET", "/organism/graph"),
+  privileged: takes("/organism/privileged"),
 };
 
 export const outbox = {
