@@ -10,10 +10,8 @@ from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from agents.contract.agent import Change
 from agents.providers.offline.brain import OfflineBrain
 from agents.providers.selection import ProviderSelector
-from agents.storage.safe_fs import in_file_pool
 from agents.workers.needs import unheld
 from agents.workers.private_paths import PrivatePaths
 from agents.workers.protected_paths import home_folders
@@ -23,7 +21,6 @@ from envelopes.envelope import NOTE, Envelope, brainstem_id
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
-from rappd.daemon import startup
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.home import OPERATOR_KEY, Home, machine_name
@@ -31,6 +28,7 @@ from rappd.daemon.live_settings import LiveSettings, provider_settings
 from rappd.daemon.local_models import WorkerServerCheck
 from rappd.daemon.model_downloads import ModelDownloads
 from rappd.daemon.operator_sessions import OperatorSessions
+from rappd.daemon.owner_news import OwnerNews
 from rappd.daemon.ports import TWIN_PORTS
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
@@ -87,7 +85,7 @@ from rappd.store.program_table import ProgramTable
 from rappd.store.reader import Reader
 from rappd.store.state_table import StateTable
 from rappd.store.store import Store
-from rappd.store.timer_table import TimerRow, TimerTable
+from rappd.store.timer_table import TimerTable
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.system_messages import SystemMessages
@@ -111,9 +109,6 @@ log = logging.getLogger(__name__)
 
 Mode = Literal["serve", "work", "read"]
 """``serve`` is the daemon; ``work``: a command changes the home while none runs; ``read``: it only looks."""
-
-_FIRST_LOOK_SECONDS = 0.5
-"""The start waits so long, and no longer, to tell of a model server on this machine."""
 
 
 class UpperParts(NamedTuple):
@@ -166,8 +161,15 @@ class Daemon:
         self.notices = Notices(
             NoticeTable(store), (self.activity.noticed, self.notify_command.tell), self.activity.notice_gone
         )
+        self.news = OwnerNews(
+            self.notices,
+            self.activity,
+            lambda: self.host,
+            lambda: bool(self.anchoring.report.problems),
+            lambda: self.federation.agents_changed(),
+        )
         self.programs = ProgramRecord(ProgramTable(store))
-        self.timers = Timers(TimerTable(store), ended=self._timer_ended)
+        self.timers = Timers(TimerTable(store), ended=self.news.timer_ended)
         self.operators = OperatorSessions(home.secret(OPERATOR_KEY) if self.serves else os.urandom(32))
         self.request_signatures = RequestSignatures()
         self.failed_authentication = RateLimit(30, 60)
@@ -219,13 +221,11 @@ class Daemon:
         )
         self.host = Tenant(HOST, workspace, self.services, title=self.name)
         self.organism.on_change(self._organism_changed)
-        self.notices.applies["approval"] = self._waits_for_approval
-        self.notices.applies["record"] = lambda subject: bool(self.anchoring.report.problems)
         self.tenants = Tenants(
             home,
             self.host,
             self._twin,
-            failed=self._failed_later,
+            failed=self.news.failed_later,
             listeners=upper.twins(self),
             serves=self.serves,
         )
@@ -236,7 +236,7 @@ class Daemon:
             self.tenants,
             store,
             self.dispatcher,
-            self._look_at_host,
+            self.refresh_agents,
             lambda *order: self.egg_transfer.pack_for(*order),
         )
         self.twins = TwinOperations(
@@ -250,7 +250,7 @@ class Daemon:
         self.checkpoints = CheckpointOperations(
             home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
         )
-        self.anchoring = Anchoring(home.database, identity, store, on_mismatch=self._records_missing)
+        self.anchoring = Anchoring(home.database, identity, store, on_mismatch=self.news.records_missing)
         self.memberships = Memberships(home.root)
         self.estate = EstateOperations(
             home,
@@ -459,59 +459,9 @@ class Daemon:
         self.hosts.clear()
         self.hosts.update(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
-    async def start(self) -> None:
-        """Starts workers, agents, the model and the file watcher, once the listener is open.
-
-        Of one that does not serve: reads what is kept, and unless it only looks, finishes what a crash interrupted.
-        """
-        if not self.serves:
-            await self._start_for_command()
-            return
-        self.spawn(in_file_pool(partial(startup.report_links, self.home.root, self.host.workspace)))
-        await asyncio.to_thread(
-            startup.recover, self.home.root, self.host.workspace, self.eggs.home_eggs, machine=self.name
-        )
-        await self.notices.load()
-        await self.programs.load()
-        await self.federation.load_peers()
-        self.gateways.look()
-        await self.supervisor.start()
-        self.providers.start()
-        self.tell(await self.host.start(), quiet=True)
-        await self.providers.first_look(_FIRST_LOOK_SECONDS)
-        self.spawn(self._go_on())
-        self.spawn(self.readiness.examine())
-        self.spawn(self.notify_command.follow())
-        self.spawn(self.webhooks.watch())
-        self.spawn(self.organism.watch())
-        self.spawn(self.states.sweep())
-        self.spawn(self.system.beat())
-        await self.timers.start()
-        from rappd.tenants.file_watcher import watch_agent_files
-
-        workspace = self.host.workspace
-        folders = (workspace.agents, workspace.sources)
-        self.spawn(watch_agent_files(workspace.files, folders, self._refresh_agents))
-
-    async def _start_for_command(self) -> None:
-        self.federation.rest()
-        await self.notices.load()
-        if self.mode == "read":
-            await self.federation.peer_store.load()
-        else:
-            await asyncio.to_thread(startup.recover_eggs, self.eggs.home_eggs)
-            await self.federation.load_peers()
-            await startup.recover_twins(self.twins.lifecycle)
-        await self.tenants.recall()
-        await self.timers.load()
-
-    async def _go_on(self) -> None:
-        """Twins that ran before run again, and then workflows that were under way."""
-        await startup.start_twins(self.twins.lifecycle, self.tenants)
-        await self.coordinator.recover()
-
-    async def _refresh_agents(self) -> None:
-        self.tell(await self.host.refresh())
+    async def refresh_agents(self) -> None:
+        """Reads the brainstem's agent files anew, and reports what changed."""
+        self.news.agents_changed(await self.host.refresh())
 
     async def members(self, variables: Mapping[str, str] | None = None) -> NeighborhoodMembers:
         """The roster of the neighborhood, read anew; ``variables`` are the caller's, see ``NeighborhoodMembers``."""
@@ -541,16 +491,6 @@ class Daemon:
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
         self._background.spawn(work)
-
-    def tell(self, changes: list[Change], *, quiet: bool = False) -> None:
-        """Reports changes of agent files: in the log, and to watchers."""
-        self.activity.agents_changed(self.host, changes, quiet=quiet)
-        for change in changes:
-            if change.kind == "waits" and (key := f"approval:{change.file}") not in self.notices:
-                waits = f"{change.file} waits for your approval: kept, and not run."
-                self.notices.add(waits, "rappd agents approve", kind="approval", key=key, subject=change.file)
-        if changes and not quiet:
-            self.federation.agents_changed()
 
     async def close(self) -> None:
         """Ends turns, workers and the store, in that order; what was answered is durable."""
@@ -594,26 +534,6 @@ class Daemon:
         self.host.publish()
         self.activity.organism_changed(self.organism.faults)
         self.federation.agents_changed()
-
-    async def _look_at_host(self) -> None:
-        self.tell(await self.host.refresh())
-
-    def _failed_later(self, what: str, do: str) -> None:
-        self.notices.add(what, do)
-
-    def _records_missing(self, problem: str) -> None:
-        what = f"The record of what was said does not match its anchor: {problem}."
-        self.notices.add(what, "rappd threads verify", kind="record", key="record", subject="anchor")
-
-    def _waits_for_approval(self, file: str) -> bool:
-        return any(state.waits and state.file.rel == file for state in self.host.registry.states())
-
-    def _timer_ended(self, row: TimerRow) -> None:
-        key = f"timer:{row.id}"
-        if row.outcome:
-            self.notices.add(f"Scheduled {row.id} failed: {row.outcome}", "", kind="schedule", key=key)
-        else:
-            self.notices.settle(key)
 
     def _last_talks(self) -> dict[str, float]:
         with Reader(self.home.database) as record:

@@ -11,6 +11,7 @@ from agents.workers.zygote_client import LaunchZygote
 from rappd.daemon.app import Daemon, Mode, UpperParts
 from rappd.daemon.home import Home, HomeTakenError, LockedHome, ReadOnlyHome
 from rappd.daemon.owners_list import OwnersList
+from rappd.daemon.startup import start
 from rappd.errors import NotRunningError
 from rappd.features.features import operations_for_agents
 from rappd.settings.load import Settings
@@ -61,7 +62,7 @@ async def _serving(home: Home, settings: Settings, launch: LaunchZygote | None) 
         runner = await open_listeners(daemon, home.socket, sockets)
         held.announce(port)
         try:
-            await daemon.start()
+            await start(daemon)
             federation_listener.open()
             daemon.spawn(daemon.legacy.reopen())
             daemon.spawn(daemon.tether.start())
@@ -90,7 +91,7 @@ async def _working(home: Home, settings: Settings, launch: LaunchZygote | None) 
         upper = upper_parts(settings)._replace(twins=NoTwinListeners)
         daemon = await Daemon.open(home, settings, upper, launch, "work")
         try:
-            await daemon.start()
+            await start(daemon)
             runner = await open_listeners(daemon, home.work_socket, [], patience=_PATIENCE_SECONDS)
             try:
                 yield daemon
@@ -108,7 +109,7 @@ async def _reading(home: Home, settings: Settings, launch: LaunchZygote | None) 
     upper = UpperParts(NoTwinListeners, NoLegacyListener, _no_phones, OwnersList, operations_for_agents)
     daemon = await Daemon.open(ReadOnlyHome(home.root), settings, upper, launch, "read")
     try:
-        await daemon.start()
+        await start(daemon)
         yield daemon
     finally:
         await daemon.close()

@@ -1,14 +1,18 @@
-"""Steps of a start: recovery after a crash, the bond of an upgrade (RAPP v1 §7), and the twins that ran before."""
+"""The start of a daemon: recovery after a crash, the bond of an upgrade (RAPP v1 §7), and the twins that ran before."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import platform
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from agents.storage.atomic_write import write_atomically
+from agents.storage.safe_fs import in_file_pool
 from envelopes.errors import ReportableError
+from rappd.daemon.app import Daemon
 from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.tenants.tenants import Tenants
 from rappd.version import __version__
@@ -20,6 +24,44 @@ from twins.workspace.twin import adopt
 from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
+
+_FIRST_LOOK_SECONDS = 0.5
+"""The start waits so long, and no longer, to tell of a model server on this machine."""
+
+
+async def start(daemon: Daemon) -> None:
+    """Starts workers, agents, the model and the file watcher, once the listener is open.
+
+    Of one that does not serve: reads what is kept, and unless it only looks, finishes what a crash interrupted.
+    """
+    if not daemon.serves:
+        await _start_for_command(daemon)
+        return
+    daemon.spawn(in_file_pool(partial(report_links, daemon.home.root, daemon.host.workspace)))
+    await asyncio.to_thread(
+        recover, daemon.home.root, daemon.host.workspace, daemon.eggs.home_eggs, machine=daemon.name
+    )
+    await daemon.notices.load()
+    await daemon.programs.load()
+    await daemon.federation.load_peers()
+    daemon.gateways.look()
+    await daemon.supervisor.start()
+    daemon.providers.start()
+    daemon.news.agents_changed(await daemon.host.start(), quiet=True)
+    await daemon.providers.first_look(_FIRST_LOOK_SECONDS)
+    daemon.spawn(_go_on(daemon))
+    daemon.spawn(daemon.readiness.examine())
+    daemon.spawn(daemon.notify_command.follow())
+    daemon.spawn(daemon.webhooks.watch())
+    daemon.spawn(daemon.organism.watch())
+    daemon.spawn(daemon.states.sweep())
+    daemon.spawn(daemon.system.beat())
+    await daemon.timers.start()
+    from rappd.tenants.file_watcher import watch_agent_files
+
+    workspace = daemon.host.workspace
+    folders = (workspace.agents, workspace.sources)
+    daemon.spawn(watch_agent_files(workspace.files, folders, daemon.refresh_agents))
 
 
 def record_upgrade(home: Path, host: Workspace, *, machine: str, lay_egg: Callable[[Path], Path]) -> None:
@@ -87,3 +129,22 @@ def report_links(home: Path, host: Workspace) -> None:
 
     for link in refused_links_of_home(home, host):
         log.warning("%s. %s", link.text, link.do)
+
+
+async def _start_for_command(daemon: Daemon) -> None:
+    daemon.federation.rest()
+    await daemon.notices.load()
+    if daemon.mode == "read":
+        await daemon.federation.peer_store.load()
+    else:
+        await asyncio.to_thread(recover_eggs, daemon.eggs.home_eggs)
+        await daemon.federation.load_peers()
+        await recover_twins(daemon.twins.lifecycle)
+    await daemon.tenants.recall()
+    await daemon.timers.load()
+
+
+async def _go_on(daemon: Daemon) -> None:
+    """Twins that ran before run again, and then workflows that were under way."""
+    await start_twins(daemon.twins.lifecycle, daemon.tenants)
+    await daemon.coordinator.recover()

@@ -170,8 +170,8 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         StructureOperations(daemon.organism, daemon.host, daemon.dispatcher.endpoints, daemon.gateways),
         GraphOperations(daemon),
         AgentOperations(daemon.agents_can_use_ssh_keys, daemon.imports, tether.workflows_changed),
-        RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.tell),
-        SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.tell),
+        RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.news.agents_changed),
+        SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.news.agents_changed),
         CartridgeOperations(daemon.home, daemon.host.workspace),
         SettingOperations(daemon.home, daemon.live_settings),
         RecordOperations(

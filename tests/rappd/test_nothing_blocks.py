@@ -194,7 +194,7 @@ async def _files_by_themselves(visitor: Visitor) -> None:
     await asyncio.to_thread(dropped.write_text, "class A(:\n")
     await visitor.until("/health", b"dropped_agent.py")
     await asyncio.to_thread(dropped.unlink)
-    visitor.daemon.tell(await visitor.daemon.host.refresh())
+    await visitor.daemon.refresh_agents()
 
 
 async def _settings(visitor: Visitor) -> None:

@@ -1,0 +1,59 @@
+"""News for the owner that parts of the daemon report, each in its words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from agents.contract.agent import Change
+from rappd.daemon.activity_feed import ActivityFeed
+from rappd.notices.notices import Notices
+from rappd.store.timer_table import TimerRow
+from rappd.tenants.tenant import Tenant
+
+
+class OwnerNews:
+    """Words of what happened, and when it applies no more. Parts that are built later are given as calls to them."""
+
+    def __init__(
+        self,
+        notices: Notices,
+        activity: ActivityFeed,
+        host: Callable[[], Tenant],
+        record_differs: Callable[[], bool],
+        tell_peers: Callable[[], None],
+    ) -> None:
+        self._notices, self._activity, self._host, self._tell_peers = notices, activity, host, tell_peers
+        notices.applies["approval"] = self._waits_for_approval
+        notices.applies["record"] = lambda subject: record_differs()
+
+    def agents_changed(self, changes: list[Change], *, quiet: bool = False) -> None:
+        """Reports changes of agent files: in the log, and to watchers."""
+        self._activity.agents_changed(self._host(), changes, quiet=quiet)
+        for change in changes:
+            if change.kind == "waits" and (key := f"approval:{change.file}") not in self._notices:
+                waits = f"{change.file} waits for your approval: kept, and not run."
+                self._notices.add(
+                    waits, "rappd agents approve", kind="approval", key=key, subject=change.file
+                )
+        if changes and not quiet:
+            self._tell_peers()
+
+    def failed_later(self, what: str, do: str) -> None:
+        """Reports work that was put off until its caller was answered, and failed."""
+        self._notices.add(what, do)
+
+    def records_missing(self, problem: str) -> None:
+        """Reports an event log that its anchors do not fit."""
+        what = f"The record of what was said does not match its anchor: {problem}."
+        self._notices.add(what, "rappd threads verify", kind="record", key="record", subject="anchor")
+
+    def timer_ended(self, row: TimerRow) -> None:
+        """Reports a timer that failed; takes back what an earlier time reported."""
+        key = f"timer:{row.id}"
+        if row.outcome:
+            self._notices.add(f"Scheduled {row.id} failed: {row.outcome}", "", kind="schedule", key=key)
+        else:
+            self._notices.settle(key)
+
+    def _waits_for_approval(self, file: str) -> bool:
+        return any(state.waits and state.file.rel == file for state in self._host().registry.states())
