@@ -43,7 +43,7 @@ export function wordsOf({ kind, calls }) {
   return kind === "asks" ? "not in the last hour" : kind;
 }
 
-/** Who asked a node in the last hour: "asked 3 times: by desk 2, by research 1"; "" for one that nobody asked. */
+/** Who asked a node in the last hour: "asked 3 times: by Rose 2, by research 1"; "" for one that nobody asked. */
 export function askedWords({ asked, from }) {
   const some = from.filter(({ calls }) => calls > 0);
   if (some.length === 0) return "";
