@@ -15,7 +15,8 @@ import orjson
 from msgspec import to_builtins
 from msgspec.structs import replace as replace_struct
 
-from agents.brainstem.turn import Answer, Ask, round_of
+from agents.brainstem.ask import Answer, Ask
+from agents.brainstem.turn import round_of
 from agents.contract.agent import Agent
 from agents.contract.agent_contract import distinct
 from agents.providers.lazy_imports import load
