@@ -14,7 +14,7 @@ import orjson
 
 KINDS = ("read", "write", "hosts", "programs")
 UNDECLARED = "may read your files and the network"
-OWN_STORAGE = "its own storage alone"
+OWN_STORAGE = "uses its own storage alone"
 _MOST = 32
 _LONGEST = 300
 _ANY = "*"

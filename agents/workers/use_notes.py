@@ -22,7 +22,8 @@ _REFUSALS = {
 }
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Folders that libraries look into by themselves; a refusal there counts where the call fails for it.
-_LOOKED_INTO = ("/proc", "/dev", "/sys", "/var", "/run", "/boot", "/etc", "/usr", "/lib", "/opt")
+_SYSTEM_FOLDERS = "/proc /dev /sys /run /boot /etc /usr /lib /opt /var/lib /var/cache /var/run /var/log"
+_LOOKED_INTO = tuple(_SYSTEM_FOLDERS.split())
 
 
 class UseNotes:

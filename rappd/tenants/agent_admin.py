@@ -10,6 +10,7 @@ from agents.contract.agent_contract import Description, is_molt_of
 from agents.contract.may_run import YOURS
 from agents.storage.safe_fs import in_file_pool
 from agents.storage.text_file import shown_python
+from agents.workers.needs import in_words
 from rappd.errors import ConflictError, NotFoundError
 from rappd.tenants.agent_editor import AgentEditor, why_read_only
 from rappd.tenants.agent_summary import example_for, failure_text, ready_text
@@ -271,6 +272,7 @@ class AgentAdmin:
             "agents": agents,
             "try": example,
             "message": ready_text(agents, example),
+            "reach": in_words(state.needs if state else None),
         }
 
 

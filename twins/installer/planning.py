@@ -14,9 +14,11 @@ from typing import Any
 
 import orjson
 
-from agents.contract.file_discovery import OWN_PACKAGES
+from agents.contract.declared_needs import declared_in
+from agents.contract.file_discovery import AGENT_SUFFIXES, CARTRIDGE, LISPY, OWN_PACKAGES
 from agents.packages.requirements import declared_requirements, normalised, package_for
 from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders
+from agents.workers.needs import in_words
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, ancestors
 from twins.errors import BadEggError, BadFileError
 from twins.fs.untrusted_names import NameSet, folded, safe_path, shown
@@ -116,7 +118,8 @@ class Row:
 class Plan:
     """The steps of a hatching. ``digest`` changes when the egg, the options or any touched file does.
 
-    ``reaches``: what each code file would reach for, by target. ``variables``: what a ``.env`` sets. ``releases``: how
+    ``reaches``: what each code file would reach for, by target. ``may``: what each could reach, in words: the needs that an
+    agent declares, to which it is held. ``variables``: what a ``.env`` sets. ``releases``: how
     many files that wait for approval would wait no longer.
     """
 
@@ -130,6 +133,7 @@ class Plan:
     reaches: dict[str, list[str]]
     variables: dict[str, dict[str, Any]] = field(default_factory=dict)
     releases: int = 0
+    may: dict[str, list[str]] = field(default_factory=dict)
 
     def of(self, action: Action) -> list[Row]:
         """The rows of one action."""
@@ -185,7 +189,10 @@ class Plan:
             "exists": not self.ground.new,
             "overwrite": sorted(self.overwrite),
             **groups,
-            "permissions": [{"path": path, "wants": wants} for path, wants in self.reaches.items() if wants],
+            "permissions": [
+                {"path": path, "wants": self.reaches.get(path, []), "may": may}
+                for path, may in self.may.items()
+            ],
             "variables": [{"path": path, **found} for path, found in self.variables.items()],
             "notes": list(opened.notes),
             "answer": opened.answer,
@@ -227,6 +234,7 @@ def make_plan(
         maker.reaches,
         maker.variables,
         _releases(opened, ground, standing, rows, held),
+        maker.may,
     )
 
 
@@ -263,6 +271,7 @@ class _Rows:
         self._said = said
         self.reaches: dict[str, list[str]] = {}
         self.variables: dict[str, dict[str, Any]] = {}
+        self.may: dict[str, list[str]] = {}
         self._destination = opened.destination
         self._ground = ground
         # The soul of an empty brainstem is nobody's.
@@ -339,6 +348,8 @@ class _Rows:
         digest = hashlib.sha256(code).hexdigest()
         if part.target.endswith(".py"):
             self.reaches[part.target] = reaches_for(code)
+        if is_code(part.target):
+            self.may[part.target] = reach_of(part.target, code)
         elif row.role is Role.ENV:
             self.variables[part.target] = variables_of(code)
         # This home signs whatever it packs, quarantined code too: that is no approval.
@@ -407,6 +418,21 @@ def _group(rows: list[Row]) -> dict[str, Any]:
         "roles": dict(Counter(row.role.value for row in rows)),
         "files": [row.as_json() for row in rows],
     }
+
+
+def reach_of(target: str, code: bytes) -> list[str]:
+    """The reach of a code file in words, told from its text: what an agent declares, to which workers are held."""
+    if not target.endswith((*AGENT_SUFFIXES, LISPY, CARTRIDGE)):
+        return in_words(None)
+    declared = declared_in(target, code)
+    return (
+        [f"nothing, since it does not run: {declared.fault}"] if declared.fault else in_words(declared.needs)
+    )
+
+
+def is_code(target: str) -> bool:
+    """True for what workers run."""
+    return target.endswith((".py", LISPY, CARTRIDGE))
 
 
 def reaches_for(source: bytes) -> list[str]:

@@ -183,5 +183,7 @@ def _show(found: dict[str, Any]) -> None:
     print_out(
         f"{status_mark('good' if found.get('status') == 'ok' else 'note')} {strip_control(found['message'])}"
     )
+    if found.get("reach"):
+        print_out(f"  {dim('reach:')} {strip_control('; '.join(found['reach']))}")
     if found.get("undo"):
         print_out(f"  {dim('to bring it back:')} {command('rappd agents undo ' + found['undo'])}")

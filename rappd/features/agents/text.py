@@ -130,7 +130,7 @@ def show_needs(found: dict[str, Any]) -> None:
 
 
 def _reach_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
-    facts = [("may reach", "; ".join(row["reach"]))]
+    facts = [("reach", "; ".join(row["reach"]))]
     return [*facts, ("but", row["unheld"])] if row["unheld"] else facts
 
 

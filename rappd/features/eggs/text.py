@@ -66,6 +66,7 @@ def show_plan(plan: dict[str, Any], file: str) -> None:
     if hatches:
         _rows(plan)
         _variables(plan)
+        _reach(plan)
     for one in plan["refuse"]["files"][:_SHOWN]:
         print_out(dim(f"    {middle(strip_control(one['path']), 40)}: {strip_control(one.get('why', ''))}"))
     for text in plan["notes"]:
@@ -213,6 +214,15 @@ def _variables(plan: dict[str, Any]) -> None:
             print_out(
                 f"{status_mark('note')} {path} sets what is never taken from it: {_listed(one['never_taken'])}"
             )
+
+
+def _reach(plan: dict[str, Any]) -> None:
+    """The reach of the egg's code: what it declares, or all of it."""
+    for one in plan["permissions"][:_SHOWN]:
+        path, may = strip_control(one["path"]), strip_control("; ".join(one["may"]))
+        print_out(f"  {path}: {may}")
+    if (more := len(plan["permissions"]) - _SHOWN) > 0:
+        print_out(dim(f"  and {count(more, 'file')} of code more (--json)"))
 
 
 def _listed(names: list[str]) -> str:

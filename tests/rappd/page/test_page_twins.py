@@ -42,7 +42,9 @@ def planned(digest: str, *, replaced: bool = False, **more: Any) -> dict[str, An
         "keep": group(("rappid.json", "identity", SAME), *([] if replaced else [soul])),
         "quarantine": group(("agents/rain_agent.py", "agent", "")),
         "refuse": group(),
-        "permissions": [{"path": "agents/rain_agent.py", "wants": ["the network"]}],
+        "permissions": [
+            {"path": "agents/rain_agent.py", "wants": ["the network"], "may": ["talks to rain.example"]}
+        ],
         "notes": [],
         "answer": "",
         "digest": digest,

@@ -20,7 +20,7 @@ from tests.twins.installer.a_home import (
     part,
 )
 from twins.eggs.parsed_egg import Role
-from twins.installer.planning import Action, reaches_for
+from twins.installer.planning import Action, reach_of, reaches_for
 
 
 def test_a_plan_writes_nothing(home: AHome) -> None:
@@ -62,7 +62,11 @@ def test_the_screen_has_all_it_needs(home: AHome) -> None:
     assert [(row["path"], row["why"]) for row in shown["refuse"]["files"]] == [
         (".env", "a link is there, and links are never written through")
     ]
-    assert shown["permissions"] == [{"path": "agents/water_agent.py", "wants": ["the network"]}]
+    may = ["may read your files and the network"]
+    assert shown["permissions"] == [
+        {"path": "agents/water_agent.py", "wants": ["the network"], "may": may},
+        {"path": "services/pump_service.py", "wants": [], "may": may},
+    ]
     assert shown["exists"] is True
 
 
@@ -156,6 +160,25 @@ def test_code_too_large_to_read_stays_in_the_egg(home: AHome) -> None:
 )
 def test_what_code_would_reach_for(source: bytes, wants: list[str]) -> None:
     assert reaches_for(source) == wants
+
+
+@pytest.mark.parametrize(
+    ("target", "source", "may"),
+    [
+        ("agents/a_agent.py", b"x = 1", ["may read your files and the network"]),
+        ("agents/a_agent.py", b"__manifest__ = {'needs': {'hosts': ['a.org']}}", ["talks to a.org"]),
+        ("agents/a_listener.py", b"x = 1", ["uses its own storage alone"]),
+        (
+            "agents/a_agent.py",
+            b"__manifest__ = {'needs': X}",
+            ["nothing, since it does not run: needs is not"],
+        ),
+        ("services/a_service.py", b"__manifest__ = {'needs': {}}", ["may read your files and the network"]),
+    ],
+)
+def test_plan_says_what_code_may_reach(target: str, source: bytes, may: list[str]) -> None:
+    found = reach_of(target, source)
+    assert [one[: len(may[0])] for one in found] == may
 
 
 @given(st.binary(max_size=200) | st.text(max_size=200).map(lambda text: text.encode("utf-8", "replace")))

@@ -10,6 +10,7 @@ import * as operations from "../../lib/operations.js";
 import { editPath } from "../../lib/router.js";
 import { attemptIn } from "../ui/problem.js";
 import { go } from "../../lib/router.js";
+import { reachOf } from "./reach.js";
 import { openSource } from "./source-dialog.js";
 import { toast } from "../ui/toast.js";
 import { routesOf } from "../twins/twins-state.js";
@@ -39,6 +40,7 @@ export function agentCard(file, card, { tryIt, key = "" }) {
       title,
       sentence(file, card),
       h("p", { class: "soft" }, origin(file, card)),
+      !card.cartridge && state !== "faulty" && reachOf(card),
       errorPlace,
     ),
     h("div", { class: "card-actions" }, ACTIONS[state](file, card, errorPlace, key, tryIt)),

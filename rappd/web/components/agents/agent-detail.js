@@ -7,6 +7,7 @@ import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import * as operations from "../../lib/operations.js";
 import { editPath } from "../../lib/router.js";
+import { reachDetail } from "./reach.js";
 import { runForm } from "./run-form.js";
 import { listing } from "./source-dialog.js";
 
@@ -31,6 +32,7 @@ export function agentDetail(file, card) {
       : [h("h3", {}, "Takes"), parameters(card.parameters)],
     card.try && [h("h3", {}, "Try"), h("p", {}, card.try)],
     card.listener && inXml(card.name),
+    reachDetail(card),
     h("h3", {}, "From"),
     h("p", { class: "soft" }, origin(file, card)),
     daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "View code"),

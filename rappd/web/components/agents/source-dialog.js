@@ -5,6 +5,7 @@ import * as operations from "../../lib/operations.js";
 import { agentsChanged } from "./agent-import.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
+import { reachOf } from "./reach.js";
 import { toast } from "../ui/toast.js";
 import { failedFiles } from "./failed-files.js";
 
@@ -50,6 +51,7 @@ function content(file, card, source, close, key) {
         card.waits ? h("span", { class: "sign warn" }, "! ") : h("span", { class: "sign bad" }, "✗ "),
         card.line ? `Line ${card.line}: ${card.reason}` : card.reason,
       ),
+    card.held && !card.env && reachOf(card),
     listing(source, card.line),
     errorPlace,
     h(

@@ -9,7 +9,6 @@ import { kindOf } from "./labels.js";
 export function planHead({ egg: who, seal, notes, permissions, variables = [], answer }, egg) {
   const packed =
     who.packed_at && `packed ${onDay(who.packed_at)}${who.packed_by ? ` by ${quoted(who.packed_by)}` : ""}`;
-  const wanting = permissions.filter(({ wants }) => wants.length);
   return h(
     "div",
     { class: "plan-head" },
@@ -19,25 +18,31 @@ export function planHead({ egg: who, seal, notes, permissions, variables = [], a
     notes.map((note) => h("p", { class: "soft" }, h("span", { class: "sign warn" }, "! "), note)),
     answer && h("p", { class: "told" }, answer),
     variables.map(ofEnv),
-    wanting.length > 0 &&
+    permissions.length > 0 &&
       h(
         "details",
         { class: "fold" },
-        h(
-          "summary",
-          {},
-          `What its code reaches for: ${[...new Set(wanting.flatMap(({ wants }) => wants))].join(", ")}`,
-        ),
+        h("summary", {}, reach(permissions)),
         h(
           "ul",
           { class: "paths" },
-          wanting.map(({ path, wants }) =>
-            h("li", {}, h("span", { class: "path" }, path), h("span", { class: "soft" }, wants.join(", "))),
+          permissions.map(({ path, wants, may }) =>
+            h(
+              "li",
+              {},
+              h("span", { class: "path" }, path),
+              h("span", {}, may.join("; ")),
+              wants.length > 0 && h("span", { class: "soft" }, `seen in its text: ${wants.join(", ")}`),
+            ),
           ),
         ),
       ),
   );
 }
+
+/** "Its code uses its own storage alone; reads ~/Pictures": each phrase once. */
+const reach = (permissions) =>
+  `Its code ${[...new Set(permissions.flatMap(({ may }) => may))].map(stripControl).join("; ")}`;
 
 /** The names that a `.env` of the egg sets; their values are not shown. */
 function ofEnv({ path, names, never_taken: never, problem }) {
