@@ -34,12 +34,5 @@ def shipped_bundle(name: str) -> dict[str, bytes]:
     return {path: text.encode() for path, text in texts.items()}
 
 
-def _with_store(text: str, store: str) -> str:
-    """The text of a module with the store in place of its import."""
-    imported = {line for line in text.splitlines(keepends=True) if line.startswith(("import ", "from "))}
-    new = "".join(line for line in store.splitlines(keepends=True) if line not in imported)
-    return _IMPORT.sub(lambda _: new, text)
-
-
 def _joined(*parts: Path) -> str:
     return "\n".join(part.read_text("utf-8") for part in parts)

@@ -19,7 +19,6 @@ except ImportError:  # no such locks on this system: one process at a time there
     fcntl = None  # type: ignore[assignment]  # checked before use
 
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "dashboard" / "dashboard.json"
-_BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _NAME = re.compile(r"\w[\w .:%-]{0,63}")
 _KEPT = 1000
 _MOST_METRICS = 200
@@ -67,12 +66,10 @@ def _metrics() -> dict[str, list[dict[str, Any]]]:
 
 
 def _content() -> bytes | None:
-    for file in (_FILE, _BEFORE, _FILE):  # it may move between two looks
-        try:
-            return file.read_bytes()
-        except FileNotFoundError:
-            continue
-    return None
+    try:
+        return _FILE.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager
@@ -84,8 +81,6 @@ def _open_metrics() -> Iterator[dict[str, list[dict[str, Any]]]]:
         with _one_thread:
             if fcntl:
                 fcntl.flock(folder, fcntl.LOCK_EX)
-            if _BEFORE.exists() and not _FILE.exists():
-                _BEFORE.replace(_FILE)
             metrics = _metrics()
             yield metrics
             part = _FILE.with_name(f".{_FILE.name}.{uuid.uuid4().hex}")

@@ -17,7 +17,6 @@ except ImportError:  # no such locks on this system: one process at a time there
     fcntl = None  # type: ignore[assignment]  # checked before use
 
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "kanban" / "kanban.json"
-_BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next change moves it
 _COLUMNS = ("To do", "Doing", "Done")
 _LONGEST = {"title": 200, "description": 5000}
 _one_thread = threading.Lock()
@@ -40,12 +39,10 @@ def _board() -> dict[str, Any]:
 
 
 def _content() -> bytes | None:
-    for file in (_FILE, _BEFORE, _FILE):  # it may move between two looks
-        try:
-            return file.read_bytes()
-        except FileNotFoundError:
-            continue
-    return None
+    try:
+        return _FILE.read_bytes()
+    except FileNotFoundError:
+        return None
 
 
 @contextmanager
@@ -57,8 +54,6 @@ def _open_board() -> Iterator[dict[str, Any]]:
         with _one_thread:
             if fcntl:
                 fcntl.flock(folder, fcntl.LOCK_EX)
-            if _BEFORE.exists() and not _FILE.exists():
-                _BEFORE.replace(_FILE)
             board = _board()
             before = json.dumps(board)
             yield board

@@ -17,7 +17,6 @@ except ImportError:  # no such locks on this system: one process at a time there
     fcntl = None  # type: ignore[assignment]  # checked before use
 
 _FILE = Path(__file__).resolve().parent.parent / ".brainstem_data" / "webhook" / "webhook.jsonl"
-_BEFORE = _FILE.parents[1] / _FILE.name  # where earlier versions kept it; the next event moves it
 _MOST_BYTES = 4 << 20
 _KEPT = 1000
 _LONGEST = 256 << 10
@@ -51,12 +50,10 @@ def _events() -> list[dict[str, Any]]:
 
 
 def _content() -> bytes:
-    for file in (_FILE, _BEFORE, _FILE):  # it may move between two looks
-        try:
-            return file.read_bytes()
-        except FileNotFoundError:
-            continue
-    return b""
+    try:
+        return _FILE.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def _append(text: str) -> None:
@@ -85,8 +82,6 @@ def _alone() -> Iterator[None]:
         with _one_thread:
             if fcntl:
                 fcntl.flock(folder, fcntl.LOCK_EX)
-            if _BEFORE.exists() and not _FILE.exists():
-                _BEFORE.replace(_FILE)
             yield
     finally:
         os.close(folder)

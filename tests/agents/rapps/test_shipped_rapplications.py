@@ -158,34 +158,6 @@ async def test_changes_made_at_once_by_both_are_all_kept(shop: Any) -> None:
     assert sorted(path.name for path in kept) == ["dashboard.json", "kanban.json", "webhook.jsonl"]
 
 
-@pytest.mark.parametrize("writer", ["agent", "service"])
-async def test_former_checkpoints_are_found_and_moved(shop: Any, writer: str) -> None:
-    task = {"id": "0a1b2c3d", "title": "Mow", "description": "", "column": "Doing"}
-    before = {
-        "kanban.json": {"columns": ["To do", "Doing", "Done"], "tasks": [task]},
-        "dashboard.json": {"metrics": {"m": [{"value": 1, "recorded_at": "2030-01-01T00:00:00+00:00"}]}},
-        "webhook.jsonl": {"source": "s", "event_type": "e", "summary": "old"},
-    }
-    for name, content in before.items():
-        (shop.data / name).write_text(f"{json.dumps(content)}\n")
-    assert (await shop.agent("Kanban"))["tasks"] == [task]
-    assert (await shop.service("dashboard", "GET", "m"))[1]["latest"] == 1
-    assert (await shop.agent("Webhook"))["data_slush"]["newest"] == "old"
-    assert all((shop.data / name).exists() for name in before), "looking moves nothing"
-    if writer == "agent":
-        await shop.agent("Kanban", task="Rake")
-        await shop.agent("Dashboard", metric="m", value=2)
-        await shop.agent("Webhook", action="record", summary="new")
-    else:
-        await shop.service("kanban", "POST", "tasks", {"title": "Rake"})
-        await shop.service("dashboard", "POST", "m", {"value": 2})
-        await shop.service("webhook", "POST", "ingest", {"summary": "new"})
-    assert not any((shop.data / name).exists() for name in before)
-    assert [one["title"] for one in (await shop.service("kanban", "GET"))[1]["tasks"]] == ["Mow", "Rake"]
-    assert (await shop.agent("Dashboard", metric="m"))["count"] == 2
-    assert [one["summary"] for one in (await shop.agent("Webhook"))["events"]] == ["new", "old"]
-
-
 async def test_events_come_in_by_service_and_are_listed_by_the_agent(shop: Any) -> None:
     body = {"source": "github", "event_type": "push", "payload": {"title": "Push to main", "by": "ada"}}
     assert await shop.service("webhook", "POST", "ingest", body) == (
