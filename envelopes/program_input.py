@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from envelopes.envelope import as_uuid, is_uuid
+from envelopes.envelope import as_uuid
 
 REQUIRED, NONE = "required", "none"
 
@@ -71,13 +71,6 @@ def following_turn(turn: str, attempt: int = 0) -> str:
     """The id of the turn that goes on with the results of ``turn``'s calls: always the same, so that a repeat is harmless."""
     digits = uuid.uuid5(uuid.UUID(turn), f"results {attempt}").hex
     return as_uuid(digits, "5")
-
-
-def turn_of_key(caller: str, key: str) -> str:
-    """The id of a turn whose caller gave it the name ``key`` (``Idempotency-Key``); one that is a UUID is its id."""
-    if is_uuid(key):
-        return key.lower()
-    return as_uuid(uuid.uuid5(uuid.NAMESPACE_OID, f"{caller}\n{key}").hex, "5")
 
 
 def _dashed(digits: str) -> str:

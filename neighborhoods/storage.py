@@ -128,27 +128,3 @@ class OutboxStorage(Protocol):
     async def peers_waiting(self) -> dict[str, int]:
         """Returns the number of waiting rows, by peer."""
         ...
-
-
-class TokenStorage(Protocol):
-    """The table of issued tokens, revoked names of tokens, and uses of capability tokens."""
-
-    async def issue(self, token: IssuedToken) -> None:
-        """Writes an issued token down."""
-        ...
-
-    async def tokens(self) -> list[IssuedToken]:
-        """Every issued token, the latest first."""
-        ...
-
-    async def revoke(self, jti: str, at: int) -> None:
-        """Ends a token, issued here or anywhere."""
-        ...
-
-    async def revoked(self) -> dict[str, int]:
-        """Every ``jti`` that was ended, and when."""
-        ...
-
-    async def use(self, jti: str, limit: int, at: int) -> bool:
-        """Counts one use of a token that may be used ``limit`` times; False when they are used up."""
-        ...

@@ -16,7 +16,7 @@ import msgspec
 import orjson
 
 from envelopes.codecs import jsonrpc
-from envelopes.codecs.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, Id, RpcCall, RpcError
+from envelopes.codecs.jsonrpc import INVALID_PARAMS, Id, RpcCall, RpcError
 from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, deeper_than
 from envelopes.envelope import as_uuid
 
@@ -208,13 +208,6 @@ def tool_arguments(call: RpcCall) -> dict[str, Any]:
             INVALID_PARAMS, "arguments must be an object.", id=call.id, do='Send {"arguments": {…}}.'
         )
     return found
-
-
-def check_request(request: McpRequest) -> Id:
-    """The id of a request; raises ``RpcError`` for a notification that is none of the protocol's."""
-    if request.call.id is None:
-        raise RpcError(INVALID_REQUEST, "A request needs an id.", do="Send one.")
-    return request.call.id
 
 
 def result(

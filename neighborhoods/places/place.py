@@ -30,8 +30,6 @@ PLACE_SCHEMA = "rapp-neighborhood/1.0"
 MEMBERS_SCHEMA = "rapp-neighborhood-members/1.0"
 KIND = "neighborhood"
 FOLDER = "neighborhoods"
-SHARED = ("agents", "rapplications", "ses")
-"""Folders of what members share."""
 MAX_BYTES = 1 << 20
 MAX_MEMBERS = 1000
 LONGEST = 500

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import orjson
 
 from rappd.store.operations import SqlStatement
-from rappd.store.reader import Reader
 from rappd.store.store import Store
 
 _SET = """INSERT INTO timers(id, kind, rule, zone, next, caller, detail, last, outcome, failed_since)
@@ -43,12 +41,6 @@ class TimerRow(msgspec.Struct, frozen=True, kw_only=True):
     def paused(self) -> bool:
         """True where it does not run at its moments until it is resumed."""
         return bool(self.detail.get("paused"))
-
-
-def read_timers(path: Path) -> list[TimerRow]:
-    """Every timer of a database that need not be open, the next one first. Raises ``StoreError``."""
-    with Reader(path) as reader:
-        return [_timer(row) for row in reader.rows(_ALL)]
 
 
 def timers_in(database: sqlite3.Connection) -> list[TimerRow]:

@@ -1,4 +1,4 @@
-"""The tables of issued tokens, of revoked ones, and of uses (``neighborhoods.storage.TokenStorage``)."""
+"""The tables of issued tokens, of revoked ones, and of uses of capability tokens."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TOKENS = """SELECT jti, name, caps, issued_at, expires_at, coalesce(revoked_tok
 
 
 class TokenTable:
-    """See ``neighborhoods.storage.TokenStorage``. All methods raise ``StoreError``."""
+    """Issued tokens, those that were ended, and how often each was used. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store, note: Note | None = None) -> None:
         """``note`` gets each revocation, to write it down outside of the database; None for reading only."""

@@ -109,8 +109,6 @@ function assembled(mantissa, unit) {
   return view.getFloat64(0);
 }
 
-/** An integer as the nearest float. May be infinite. */
-export const toFloat = (number) => Number(number);
 
 /** A float as two integers: it is the first divided by the second, a power of 2. */
 export function ratioOf(number) {

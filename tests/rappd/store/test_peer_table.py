@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from neighborhoods.peer import Peer
-from neighborhoods.storage import IssuedToken, PeerStorage, TokenStorage
+from neighborhoods.storage import IssuedToken, PeerStorage
 from rappd.errors import StoreError
 from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
@@ -40,7 +40,7 @@ def peers(store: Store) -> PeerStorage:
 
 
 @pytest.fixture
-def tokens(store: Store) -> TokenStorage:
+def tokens(store: Store) -> TokenTable:
     return TokenTable(store)
 
 
