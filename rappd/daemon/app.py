@@ -56,6 +56,7 @@ from rappd.features.timers.conversation import TimerConversation
 from rappd.features.timers.delays import Delays
 from rappd.features.timers.firing import TimerFiring
 from rappd.features.timers.model_calls import ModelCalls
+from rappd.features.timers.organism_timers import OrganismTimers
 from rappd.features.timers.setters import SetterRights
 from rappd.features.timers.turn_timers import TurnTimers
 from rappd.features.twins.checkpoints import CheckpointOperations
@@ -359,6 +360,9 @@ class Daemon:
         )
         self.activity.watched["devices"] = self.tether.looks
         self.turn_timers = self._timers_for_turns()
+        self.organism_timers = OrganismTimers(
+            self.organism, self.timers, self.turn_timers, self.dispatcher, self.host
+        )
         self.webhooks = Webhooks(
             home.keys / "webhooks.json", self.dispatcher, self.tenants.of_workspace, self.notices
         )
@@ -534,6 +538,8 @@ class Daemon:
         self.host.publish()
         self.activity.organism_changed(self.organism.faults)
         self.federation.agents_changed()
+        if self.timers.runs:
+            self.spawn(self.organism_timers.sync())
 
     def _last_talks(self) -> dict[str, float]:
         with Reader(self.home.database) as record:

@@ -57,6 +57,7 @@ async def start(daemon: Daemon) -> None:
     daemon.spawn(daemon.states.sweep())
     daemon.spawn(daemon.system.beat())
     await daemon.timers.start()
+    daemon.spawn(daemon.organism_timers.sync())
     from rappd.tenants.file_watcher import watch_agent_files
 
     workspace = daemon.host.workspace

@@ -167,7 +167,9 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         SearchOperations(daemon),
         OperatorOperations(daemon),
         OrganismOperations(daemon.dispatcher.endpoints),
-        StructureOperations(daemon.organism, daemon.host, daemon.dispatcher.endpoints, daemon.gateways),
+        StructureOperations(
+            daemon.organism, daemon.host, daemon.dispatcher.endpoints, daemon.gateways, daemon.turn_timers
+        ),
         GraphOperations(daemon),
         AgentOperations(daemon.agents_can_use_ssh_keys, daemon.imports, tether.workflows_changed),
         RappOperations(daemon.host, lambda: daemon.port, daemon.imports, daemon.news.agents_changed),

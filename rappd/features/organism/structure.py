@@ -11,6 +11,8 @@ from agents.storage.atomic_write import write_atomically
 from rappd.dispatch.endpoints import Endpoints
 from rappd.errors import ConflictError, UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
+from rappd.features.timers.organism_timers import timer_id
+from rappd.features.timers.turn_timers import TurnTimers
 from rappd.federation.gateways import Gateways
 from rappd.organism.in_force import FILE, BadOrganismError, OrganismInForce
 from rappd.organism.organism import ListedListener, plain
@@ -30,9 +32,15 @@ class StructureOperations:
     """Structure is changed by the owner alone: here, or in the file itself."""
 
     def __init__(
-        self, organism: OrganismInForce, host: Tenant, endpoints: Endpoints, gateways: Gateways
+        self,
+        organism: OrganismInForce,
+        host: Tenant,
+        endpoints: Endpoints,
+        gateways: Gateways,
+        timers: TurnTimers,
     ) -> None:
-        self._organism, self._host, self._endpoints, self._gateways = organism, host, endpoints, gateways
+        self._organism, self._host, self._endpoints = organism, host, endpoints
+        self._gateways, self._timers = gateways, timers
         self._editing = asyncio.Lock()
 
     @operation("organism.show", "GET", "/organism", right=OWNER)
@@ -48,6 +56,10 @@ class StructureOperations:
             {**one, "state": "ready" if self._endpoints.named(HOST, one["name"]) else "not ready"}
             for one in sections.get("agents", ())
         ]
+        rows = {row.id: row for row in self._timers.all()}
+        for one in sections.get("timers", ()):
+            row = rows.get(timer_id(one["name"]))
+            one["state"] = "not set" if row is None else "paused" if row.paused else "ready"
         sections["gateways"] = [
             {
                 "name": one.gateway.name,

@@ -25,6 +25,8 @@ from rappd.store.timer_table import TimerRow
 
 TURN = "turn"
 """The kind of these timers."""
+ORGANISM = "organism"
+"""The caller of those that ``organism.yaml`` names: they are changed there alone."""
 MOST = 1000
 """Timers of one caller."""
 LONGEST = 1000
@@ -114,6 +116,7 @@ class TurnTimers:
     async def cancel(self, row: TimerRow) -> None:
         """Removes a timer; a turn under way goes on."""
         self._check_own(row)
+        self._check_not_listed(row)
         await self._timers.remove(row.id)
 
     async def pause(self, row: TimerRow) -> TimerRow:
@@ -131,6 +134,7 @@ class TurnTimers:
     async def move(self, row: TimerRow, to: str) -> TimerRow:
         """Moves it to the time that the words ``to`` name. Of a repetition, a time of day moves all that come."""
         self._check_own(row)
+        self._check_not_listed(row)
         zone = zone_of(row.zone)
         moment = moved(to, self.now(row.zone), local_time(row.next, zone))
         rule, detail = row.rule, {**row.detail, "set_at": self._clock()}
@@ -165,12 +169,21 @@ class TurnTimers:
     async def run(self, row: TimerRow) -> TimerRow:
         """Performs it now, once more than it would be."""
         self._check_own(row)
-        once = replace(row, next=self._clock(), last=0.0)
+        detail = {key: value for key, value in row.detail.items() if key != "paused"}
+        once = replace(row, next=self._clock(), last=0.0, detail=detail)
         return await self._set(replace(once, id=self._free_id(), rule="") if row.rule else once)
 
     def setter(self, row: TimerRow) -> Setter:
         """The caller that set it."""
         return read_setter(row.detail["by"])
+
+    def _check_not_listed(self, row: TimerRow) -> None:
+        if row.caller == ORGANISM and row.rule:
+            name = row.detail.get("name", "")
+            raise ConflictError(
+                "That timer stands in organism.yaml, and is changed there.",
+                do=f"rappd organism remove timer {name}",
+            )
 
     def _check_own(self, row: TimerRow) -> None:
         if row.kind == SNAPSHOT:

@@ -98,6 +98,10 @@ def set_text(row: TimerRow, now: datetime, remark: str = "") -> str:
     return " ".join(filter(None, (f"{kind}: {row.detail['what']} ({when}).", remark)))
 
 
+_CHANGED = {"organism": "organism.yaml"}
+"""Callers whose timers are changed in a file of theirs."""
+
+
 def timer_view(row: TimerRow, now: datetime) -> dict[str, Any]:
     """A timer as screens get it; ``kind`` is reminder, ask, delay or snapshot. ``now`` is the local time."""
     by = row.detail.get("by", {})
@@ -116,7 +120,7 @@ def timer_view(row: TimerRow, now: datetime) -> dict[str, Any]:
         "workspace": row.detail.get("workspace", ""),
         "last": datetime.fromtimestamp(row.last, UTC).isoformat(timespec="seconds") if row.last else "",
         "failures": int(row.detail.get("failures", 0)),
-        "change": "" if by else "rappd neighborhood schedule",
+        "change": _CHANGED.get(row.caller, "") if by else "rappd neighborhood schedule",
     }
 
 
@@ -127,6 +131,8 @@ def _kind(row: TimerRow) -> str:
 
 
 def _by(caller: str) -> str:
+    if caller == "organism":
+        return "organism.yaml"
     if caller in ("operator", "local", "device:"):
         return {"operator": "you", "local": "a program here", "device:": "you, in a session"}[caller]
     kind, _, name = caller.partition(":")
