@@ -24,7 +24,7 @@ from rappd.tenants.tenant import Tenant
 SESSION = "timers"
 _OWNER = Setter("control", DEFAULT_USER_GUID, operator=True)
 _KEPT = ("paused", "failures", "agents")
-"""What of a row is no word of the file's, and stays when its entry stays."""
+"""Keys of a row that are no words of the file's, and stay when its entry stays."""
 
 
 class OrganismTimers:
