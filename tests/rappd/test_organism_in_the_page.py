@@ -228,3 +228,17 @@ def test_new_listener_is_written_tested_and_run_in_the_editor(
     expect(page.locator(".editor-note")).to_contain_text(
         "line 22: no function of the file takes a Other first"
     )
+
+
+def test_what_was_refused_for_security_stands_in_activity_at_once(
+    research: RunningDaemon, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(research, "#/activity")
+    expect(page.get_by_text("Nothing has happened yet.")).to_be_visible()
+    research.post("/chat", {"user_input": "hi", "ns": "https://xml-pipeline.org/privileged-msg"})
+    row = page.locator(".rows .row")
+    expect(row).to_contain_text("a privileged message came to the listener chat")
+    expect(row).to_contain_text("Refused for security")
+    research.post("/chat", {"user_input": "later", "session_id": "s"})
+    expect(row.last).to_contain_text("Refused for security")
+    expect(row.first).not_to_contain_text("Refused for security")

@@ -8,7 +8,7 @@ const WAITS_MS = [500, 1000, 2000, 5000];
 
 /**
  * Dispatches each message of the stream as an event of its type (`event`, `machines`, `devices`, `agents`, `failed`,
- * `notice`, `neighborhood`), with the message as `detail`.
+ * `notice`, `neighborhood`, `security`), with the message as `detail`.
  */
 export const daemonEvents = new EventTarget();
 

@@ -5,7 +5,7 @@ import { logView } from "../components/log/log-view.js";
 import { staleList } from "../components/ui/stale-list.js";
 import { clock, day, moment, timeOrDay } from "../lib/format.js";
 import { daemon } from "../lib/daemon-state.js";
-import { fill, h, icon, visuallyHidden } from "../lib/dom.js";
+import { fill, h, icon, listen, visuallyHidden } from "../lib/dom.js";
 import { speakerName } from "../components/conversations/speaker-name.js";
 import { threadTree } from "../components/conversations/thread-tree.js";
 import { threadView } from "../components/conversations/thread-view.js";
@@ -79,19 +79,24 @@ function calls(body) {
   const going = callsInProgress(now);
   const list = staleList(place, {
     name: "activity",
-    load: async () => (await operations.threads.activity()).events,
+    load: async () => {
+      const { events, security = [] } = await operations.threads.activity();
+      return [...events, ...security];
+    },
     draw: (loaded) => {
-      const events = loaded.toSorted((one, other) => other.seq - one.seq).slice(0, KEEP_EVENTS);
+      const events = loaded
+        .toSorted((one, other) => moment(other.at) - moment(one.at) || (other.seq ?? 0) - (one.seq ?? 0))
+        .slice(0, KEEP_EVENTS);
       if (!events.length)
         return h("p", { class: "plain" }, "Nothing has happened yet. What your agents do appears here.");
       return byDay(events);
     },
   });
   const arrived = () => list.refresh();
-  daemonEvents.addEventListener("event", arrived);
+  const heard = ["event", "security"].map((type) => listen(type, [daemonEvents], arrived));
   return {
     close() {
-      daemonEvents.removeEventListener("event", arrived);
+      for (const end of heard) end();
       going.close();
       list.close();
     },
@@ -109,9 +114,20 @@ function byDay(events) {
     h(
       "ol",
       { class: "rows", role: "list" },
-      some.map((event) => eventRow(event, true)),
+      some.map((event) => (event.text ? securityRow(event) : eventRow(event, true))),
     ),
   ]);
+}
+
+/** What was refused for security: the log has it, too. */
+function securityRow({ at, text }) {
+  return h(
+    "li",
+    { class: "row" },
+    h("time", { datetime: moment(at).toISOString() }, clock(at)),
+    h("span", { class: "sign warn" }, "!", visuallyHidden(" refused")),
+    h("div", { class: "row-words" }, text, h("p", { class: "soft" }, "Refused for security")),
+  );
 }
 
 function eventRow(event, linked) {
