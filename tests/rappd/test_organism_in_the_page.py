@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from fixtures.axe import axe_core, violations
@@ -70,11 +71,25 @@ def calculate(payload: Calculate) -> str:
 '''
 
 
-@pytest.fixture
-def research(make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel) -> RunningDaemon:
-    daemon = make_daemon(OPENAI_BASE_URL=f"{fake_model.url}/v1", OPENAI_MODEL="small")
+def started(home: Path, model: FakeModel) -> RunningDaemon:
+    daemon = RunningDaemon(home, OPENAI_BASE_URL=f"{model.url}/v1", OPENAI_MODEL="small")
     daemon.drop("research_listener.py", RESEARCH)
     return daemon.start()
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[FakeModel]:
+    server = FakeModel()
+    server.start()
+    yield server
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def research(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[RunningDaemon]:
+    daemon = started(tmp_path_factory.mktemp("research") / "home", model)
+    yield daemon
+    daemon.stop()
 
 
 @pytest.fixture
@@ -83,8 +98,8 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     wrong: list[str] = []
     opened: list[Page] = []
 
-    def open_(daemon: RunningDaemon, path: str, width: int = 1280) -> Page:
-        page = browser.new_page(viewport={"width": width, "height": 800})
+    def open_(daemon: RunningDaemon, path: str) -> Page:
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.goto(daemon.post("/operator/key", control=True).json()["url"])
         expect(page.locator("#write")).to_be_visible()
@@ -99,10 +114,10 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 
 def test_thread_is_a_tree_that_grows_while_it_is_looked_at(
-    research: RunningDaemon, fake_model: FakeModel, open_page: Callable[..., Page]
+    research: RunningDaemon, model: FakeModel, open_page: Callable[..., Page]
 ) -> None:
     wanted = {"a": "1.5", "operation": "add", "often": 2}
-    fake_model.will(calls(("research", wanted), text="Let me look."), {"content": "It is done."})
+    model.will(calls(("research", wanted), text="Let me look."), {"content": "It is done."})
     answer = research.post("/chat", {"user_input": "look it up", "session_id": "s"}).json()
     assert answer["response"] == "It is done."
     thread = research.get("/threads", control=True).json()["threads"][0]["id"]
@@ -120,7 +135,7 @@ def test_thread_is_a_tree_that_grows_while_it_is_looked_at(
     turn.locator("summary").first.focus()
     page.keyboard.press("Enter")
     expect(turn.locator("[data-kind=round]")).to_be_hidden()
-    fake_model.will({"content": "Again."})
+    model.will({"content": "Again."})
     research.post("/chat", {"user_input": "and again", "session_id": "s"})
     expect(turn.nth(1)).to_contain_text("Again.")
     expect(turn.first.locator("[data-kind=round]")).to_be_hidden()
@@ -156,15 +171,15 @@ def test_fields_of_a_listener_are_a_form_that_tries_it(
     expect(page.get_by_role("region", name="Answer")).to_have_text("1 and 2")
 
 
-@pytest.mark.parametrize("width", [390, 1280])
 def test_picture_tells_by_shape_words_and_keys_who_asked_whom(
-    research: RunningDaemon, fake_model: FakeModel, open_page: Callable[..., Page], width: int
+    tmp_path: Path, model: FakeModel, open_page: Callable[..., Page]
 ) -> None:
+    research = started(tmp_path / "home", model)
     research.drop("broken_listener.py", "x = 1\n")
     research.wait_for(lambda: "broken_listener.py" in research.get("/agents", control=True).body.decode())
-    fake_model.will(calls(("research", {"a": "1", "operation": "add", "often": 2})), {"content": "Done."})
+    model.will(calls(("research", {"a": "1", "operation": "add", "often": 2})), {"content": "Done."})
     research.post("/chat", {"user_input": "look it up", "session_id": "s"})
-    page = open_page(research, "#/activity/organism", width)
+    page = open_page(research, "#/activity/organism")
     name = research.get("/health").json()["name"]
     part = page.locator(".organism .part")
     own = page.get_by_role(
@@ -199,9 +214,12 @@ def test_picture_tells_by_shape_words_and_keys_who_asked_whom(
     )
     expect(later).to_be_focused(timeout=15_000)
     page.evaluate(axe_core())
-    assert violations(page) == []
-    for fault in (SIDEWAYS, SMALL, NAMELESS):
-        assert page.evaluate(fault) == []
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert violations(page) == []
+        for fault in (SIDEWAYS, SMALL, NAMELESS):
+            assert page.evaluate(fault) == []
+    research.stop()
 
 
 def test_new_listener_is_written_tested_and_run_in_the_editor(
@@ -234,11 +252,10 @@ def test_what_was_refused_for_security_stands_in_activity_at_once(
     research: RunningDaemon, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(research, "#/activity")
-    expect(page.get_by_text("Nothing has happened yet.")).to_be_visible()
+    expect(page.locator(".stale-list > *").first).to_be_visible()
     research.post("/chat", {"user_input": "hi", "ns": "https://xml-pipeline.org/privileged-msg"})
     row = page.locator(".rows .row")
-    expect(row).to_contain_text("a privileged message came to the listener chat")
-    expect(row).to_contain_text("Refused for security")
-    research.post("/chat", {"user_input": "later", "session_id": "s"})
-    expect(row.last).to_contain_text("Refused for security")
+    expect(row.first).to_contain_text("a privileged message came to the listener chat")
+    expect(row.first).to_contain_text("Refused for security")
+    research.post("/chat", {"user_input": "later", "session_id": "later"})
     expect(row.first).not_to_contain_text("Refused for security")
