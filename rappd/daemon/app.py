@@ -64,6 +64,7 @@ from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
 from rappd.features.webhooks.webhooks import Webhooks
 from rappd.federation.components import LocalNode
+from rappd.federation.gateway_tools import GatewayTools
 from rappd.federation.gateways import Gateways
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.service import FederationService
@@ -294,7 +295,8 @@ class Daemon:
         self.calls = CallOperations(self.federation)
         self.egg_transfer = EggTransferOperations(self.federation, self.eggs)
         self.peer_tools = PeerToolGateway(self.federation, self.calls)
-        self.services.reach(self.peer_tools)
+        gateway_tools = GatewayTools(self.federation, self.peer_tools, self.gateways)
+        self.services.reach(self.peer_tools, gateway_tools.endpoints)
         folder = SnapshotFolder(home.root)
         self.snapshots = SnapshotOperations(
             SnapshotTaker(

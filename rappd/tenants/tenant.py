@@ -52,7 +52,7 @@ from rappd.tenants.tenant_config import (
     pool_config,
     trusted_plan,
 )
-from rappd.tenants.tenant_context import PeerGateway, TenantContext, TimerGateway
+from rappd.tenants.tenant_context import GatewayEndpoints, PeerGateway, TenantContext, TimerGateway
 from rappd.tenants.tenant_endpoints import agent_endpoints, whole_endpoint
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
 from twins.cartridges.buddy_store import is_buddy
@@ -90,6 +90,7 @@ class TenantServices:
     """Structural operations, of an agent of that tenant."""
     peers: PeerGateway | None = None
     """The way to other machines; None where there is none."""
+    gateway_tools: GatewayEndpoints = lambda tools: []
     writes: bool = True
     """False where a home is only looked at: nothing is made in it."""
     timers: TimerGateway | None = None
@@ -101,9 +102,9 @@ class TenantServices:
         """Settings that are in force from now on."""
         self.settings = settings
 
-    def reach(self, peers: PeerGateway) -> None:
+    def reach(self, peers: PeerGateway, gateway_tools: GatewayEndpoints) -> None:
         """Other machines can be reached from now on."""
-        self.peers = peers
+        self.peers, self.gateway_tools = peers, gateway_tools
 
     def time(self, timers: TimerGateway, delays: DelayGateway) -> None:
         """Timers can be set, and delays begun, from now on."""
@@ -129,6 +130,7 @@ class Tenant:
         Without a file watcher, every turn looks at the files first. ``heard`` is told each sentence of a turn.
         """
         self._shared = services
+        self.organism = services.organism
         settings, private_root = services.settings, services.private_root
         self.name = name
         self.title = title or name
@@ -192,6 +194,7 @@ class Tenant:
             brainstem=self.brainstem,
             notices=self.notices,
             peers=lambda: services.peers,
+            gateway_tools=lambda tools: services.gateway_tools(tools),
             timers=lambda: services.timers,
             delays=lambda: services.delays,
             refresh=self.refresh,
@@ -212,7 +215,7 @@ class Tenant:
 
     def _is_offered(self, agent: Agent) -> bool:
         """True for what ``organism.yaml`` names, where it has a list. Twins are not of it: each is a whole of its own."""
-        return self.name != HOST or self._shared.organism.current.offers(agent.name, agent.file.rel)
+        return self.name != HOST or self.organism.current.offers(agent.name, agent.file.rel)
 
     async def start(self) -> list[Change]:
         """Describes the agents. Turns that come earlier wait for it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -10,8 +10,10 @@ from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner
+from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.turns import RequestContext
 from rappd.notices.notices import Notices
+from rappd.organism.organism import RemoteTool
 from rappd.organism.schemas import ListenerSchemas
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
@@ -21,6 +23,10 @@ from twins.workspace.agent_files import AgentFiles
 from twins.workspace.workspace import Workspace
 
 Perform = Callable[[str, dict[str, Any]], Awaitable[Any]]
+
+
+GatewayEndpoints = Callable[[Iterable[RemoteTool]], list[Endpoint[Call]]]
+"""Endpoints of tools that machines behind gateways have, of those that can be asked now."""
 
 
 class PeerGateway(Protocol):
@@ -61,6 +67,7 @@ class TenantContext:
     brainstem: Brainstem
     notices: Notices
     peers: Callable[[], PeerGateway | None]
+    gateway_tools: GatewayEndpoints
     timers: Callable[[], TimerGateway | None]
     delays: Callable[[], DelayGateway | None]
     refresh: Callable[[], Awaitable[object]]

@@ -11,6 +11,7 @@ from rappd.dispatch.endpoints import Call, Endpoint, Endpoints
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.operation import ANYBODY, operation
+from rappd.organism.organism import MetaFlags
 from rappd.tenants.tenant import Tenant
 
 META_NS = f"{NAMESPACES}/meta/v1"
@@ -19,9 +20,24 @@ META_NS = f"{NAMESPACES}/meta/v1"
 class Introspection:
     """Answers of ``core`` to what may be asked of the organism: which capabilities there are, and their schemas."""
 
-    def __init__(self, version: Callable[[PayloadForm], int]) -> None:
-        """``version`` gives the number of a form's schema."""
-        self._version = version
+    def __init__(self, version: Callable[[PayloadForm], int], meta: MetaFlags | None, caller: Caller) -> None:
+        """``version`` gives the number of a form's schema. ``meta``: the flags of ``organism.yaml``, None without any."""
+        self._version, self._meta, self._caller = version, meta, caller
+
+    def may_list(self) -> bool:
+        """True where the flags let the caller ask for the list."""
+        return self._may_ask() and (self._meta is None or self._meta.allow_list_capabilities)
+
+    def may_see(self, kind: str) -> bool:
+        """True where they let it ask for a ``schema``, an ``example`` or a ``prompt``."""
+        if not self._may_ask():
+            return False
+        level = "authenticated" if self._meta is None else getattr(self._meta, f"allow_{kind}_requests")
+        return level == "authenticated" or (level == "admin" and self._caller.operator)
+
+    def _may_ask(self) -> bool:
+        meta = self._meta
+        return meta is None or (meta.enabled and (self._caller.caps is None or meta.allow_remote))
 
     def rows(self, offered: Sequence[Endpoint[Call]]) -> list[dict[str, Any]]:
         """Name, namespace, root and description of each."""
@@ -58,6 +74,8 @@ class Introspection:
         from envelopes.codecs.xml_message import element_of
 
         if typed.root == "list-capabilities":
+            if not self.may_list():
+                raise _refused()
             told = ((row.pop("description"), row) for row in self.rows(offered))
             inner = "".join(_row(description, row) for description, row in told)
             return _meta("capabilities", inner)
@@ -66,9 +84,13 @@ class Introspection:
         )
         asked = element_of(typed.body).findtext(f"{{{META_NS}}}capability") or ""
         found = [one for one in offered if one.kind == "agent" and asked in (one.name, _form(one).name)]
-        if kind is None or len(found) != 1:
-            raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
+        if kind is None or len(found) != 1 or not self.may_see(typed.root.removeprefix("request-")):
+            raise _refused()
         return _meta(typed.root.removeprefix("request-"), escape(str(self.whole(found[0])[kind])))
+
+
+def _refused() -> RefusedError:
+    return RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
 
 
 def _form(endpoint: Endpoint[Call]) -> PayloadForm:
@@ -92,18 +114,35 @@ class OrganismOperations:
         self._endpoints = endpoints
 
     @operation("organism.listeners", "GET", "/organism/listeners", right=ANYBODY, of_tenant=True)
-    async def listeners(self, tenant: Tenant) -> dict[str, Any]:
+    async def listeners(self, tenant: Tenant, caller: Caller) -> dict[str, Any]:
         """Lists all that takes a typed payload: name, namespace, root and description."""
-        offered = self._endpoints.agents(tenant.name, Caller("loopback"))
-        return {"listeners": Introspection(tenant.schemas.version).rows(offered)}
+        asked = introspection(tenant, caller)
+        if not asked.may_list():
+            raise _refused()
+        return {"listeners": asked.rows(self._endpoints.agents(tenant.name, Caller("loopback")))}
 
     @operation("organism.listener", "GET", "/organism/listeners/{name}", right=ANYBODY, of_tenant=True)
-    async def listener(self, tenant: Tenant, name: str) -> dict[str, Any]:
-        """A listener or an agent with its XSD, an example in XML, its JSON Schema, and its text for models."""
+    async def listener(self, tenant: Tenant, name: str, caller: Caller) -> dict[str, Any]:
+        """A listener or an agent with its XSD, an example in XML, its JSON Schema, and its text for models.
+
+        What the flags of `organism.yaml` keep back is left out.
+        """
+        asked = introspection(tenant, caller)
+        if not any(map(asked.may_see, _SEEN)):
+            raise _refused()
         offered = self._endpoints.agents(tenant.name, Caller("loopback"))
         found = [one for one in offered if one.kind == "agent" and name in (one.name, _form(one).name)]
         if len(found) != 1:
             raise NotFoundError(
                 f"Nothing here is called “{name[:60]}”.", do="GET /organism/listeners lists them."
             )
-        return Introspection(tenant.schemas.version).whole(found[0])
+        hidden = {key for kind, keys in _SEEN.items() if not asked.may_see(kind) for key in keys}
+        return {key: value for key, value in asked.whole(found[0]).items() if key not in hidden}
+
+
+_SEEN = {"schema": ("xsd", "schema"), "example": ("example",), "prompt": ("prompt",)}
+
+
+def introspection(tenant: Tenant, caller: Caller) -> Introspection:
+    """The answers that a caller gets of a tenant, under the flags in force."""
+    return Introspection(tenant.schemas.version, tenant.organism.current.meta, caller)

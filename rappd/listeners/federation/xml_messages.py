@@ -17,7 +17,7 @@ from neighborhoods.errors import NotPairedError
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError
-from rappd.features.organism.operations import META_NS, Introspection
+from rappd.features.organism.operations import META_NS, introspection
 from rappd.federation.errors import SenderMismatchError
 from rappd.federation.service import FederationService
 from rappd.listeners.admission import mark_authenticated
@@ -168,7 +168,7 @@ class _Conversation:
         rows = "".join(
             f"<capability name={quoteattr(row['name'])} namespace={quoteattr(row['namespace'])} "
             f"root={quoteattr(row['root'])}>{_escaped(row['description'])}</capability>"
-            for row in _introspection(self._machines).rows(offered)
+            for row in introspection(self._machines.tenants.host, self._who).rows(offered)
         )
         return f'<catalog xmlns="{META_NS}" from={quoteattr(self._name)}>{rows}</catalog>'
 
@@ -191,7 +191,7 @@ async def _received(machines: FederationService, envelope: Envelope, who: Caller
     if typed is None or typed.ns != META_NS:
         return await machines.parts.receiver.receive(envelope, who, stream=False)
     try:
-        told = _introspection(machines).answer(_offered(machines, who), typed)
+        told = introspection(machines.tenants.host, who).answer(_offered(machines, who), typed)
     except ReportableError as problem:
         return machines.parts.receiver.refuse(envelope, problem)
     return Envelope(envelope.id, CORE, envelope.sender, DONE, told, {THREAD: envelope.thread})
@@ -199,10 +199,6 @@ async def _received(machines: FederationService, envelope: Envelope, who: Caller
 
 def _offered(machines: FederationService, who: Caller) -> list[Endpoint[Call]]:
     return machines.dispatcher.endpoints.agents(HOST, who)
-
-
-def _introspection(machines: FederationService) -> Introspection:
-    return Introspection(machines.tenants.host.schemas.version)
 
 
 async def _decoded(machines: FederationService, raw: bytes, who: Caller, name: str) -> Envelope:
