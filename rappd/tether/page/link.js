@@ -48,7 +48,7 @@ export class Link {
     }
     request.take(message, () => this.#drop(message.id));
     if (!message.more) this.#open.delete(message.id);
-    else if (request.stream) setTimeout(() => this.#next(message.id), PAUSE_MS);
+    else if (request.stream && message.text) setTimeout(() => this.#next(message.id), PAUSE_MS);
     else this.#next(message.id);
     return true;
   }

@@ -76,7 +76,7 @@ export async function certificate() {
   const found = await kept("certificate");
   if (found && found.expires > Date.now() + 24 * 3600 * 1000) return found;
   const made = await RTCPeerConnection.generateCertificate({ name: "ECDSA", namedCurve: "P-256", expires: YEAR });
-  await keep("certificate", made);
+  keep("certificate", made); // written while the connection is made, and before what is kept later
   return made;
 }
 
@@ -86,7 +86,7 @@ export async function signingKey() {
   const found = await kept("key");
   if (found) return found;
   const made = await crypto.subtle.generateKey({ name: "ECDSA", namedCurve: "P-256" }, false, ["sign"]);
-  await keep("key", made);
+  keep("key", made);
   return made;
 }
 

@@ -265,39 +265,6 @@ async def test_requests_of_a_phone_are_bounded() -> None:
     requests.close()
 
 
-async def test_household_of_four_phones_has_each_its_own(desk: RunningDaemon, phone: MakePhone) -> None:
-    """Two of the owner's and two guests', that talk at once; each line is cut at every sentence, 40 times in all."""
-    names = {"Anna": "mine", "Ben": "mine", "Carl": "guest", "Dora": "guest"}
-    phones = [await phone(AiortcClient, name=name, kind=kind, session=False) for name, kind in names.items()]
-    said: dict[str, list[str]] = {name: [] for name in names}
-
-    async def talks(one: PhoneClient, name: str) -> None:
-        session = new_id()
-        for number in range(10):
-            body = {"user_input": f"{name} {number}", "turn_id": new_id(), "session_id": session}
-            asked = {"type": "ask", "id": 1000 + number, "method": "POST", "path": "/chat/stream"}
-            await one.send({**asked, "text": json.dumps(body)})
-            await one.leave()  # while it waits for the answer; it asks again with the same id
-            await one.resume()
-            status, events = await one.ask("POST", "/chat/stream", body)
-            assert status == 200, events
-            said[name].append(events[-1][1]["response"])
-
-    await asyncio.gather(*(talks(one, name) for one, name in zip(phones, names, strict=True)))
-    for name, answers in said.items():
-        assert answers == [f"fake-llm: {name} {number}" for number in range(10)]
-    lists = [sorted(await titles(one)) for one in phones]
-    assert lists == [["Anna 0", "Ben 0"], ["Anna 0", "Ben 0"], ["Carl 0"], ["Dora 0"]]
-    for one, expected in zip(phones, lists, strict=True):
-        _, found = await one.ask("GET", "/conversations")
-        for row in found["conversations"]:
-            _, shown = await one.ask("GET", f"/conversations/{row['id']}")
-            name = row["title"].partition(" ")[0]
-            assert row["title"] in expected
-            texts = [turn["user"] for turn in shown["turns"]]
-            assert texts == [f"{name} {number}" for number in range(10)], "nothing lost, nothing twice"
-
-
 async def test_answer_is_followed_by_three_phones_and_the_page_alike(
     make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, phone: MakePhone, desk: RunningDaemon
 ) -> None:

@@ -107,7 +107,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
     if (turn.state !== "sending") receipt.textContent = "";
     if (["sending", "answering"].includes(turn.state)) {
       if (turn.text) waiting.hidden = !turn.waitingFor;
-      if (turn.text !== text && !timer) timer = setTimeout(drawText, DRAW_MS);
+      if (turn.text !== text && !timer) timer = setTimeout(drawText, text ? DRAW_MS : 0); // the first word at once
       return;
     }
     const versions = course?.versions(turn) ?? [];
