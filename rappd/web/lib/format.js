@@ -1,4 +1,4 @@
-/** Times as this project writes them: 14:02, 0.8 s, 20 Nov. */
+/** Times as this project writes them (14:02, 0.8 s, 20 Nov), and foreign text that is harmless for what stands around it. */
 
 const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
 const DAY = new Intl.DateTimeFormat("en-GB", { weekday: "long", day: "numeric", month: "long" });
@@ -88,3 +88,16 @@ export function firstSentence(text) {
   const line = String(text ?? "").trim().split("\n")[0];
   return /^.*?[.!?](?=\s|$)/.exec(line)?.[0] ?? line;
 }
+
+/** Characters that change direction, break lines, or are invisible. */
+const STEERING = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
+
+/** Foreign text without what would steer how the text around it is shown. */
+export const stripControl = (text) => String(text ?? "").replace(STEERING, "");
+
+/** Foreign text of several lines, tamed. */
+export const stripControlLines = (text) =>
+  String(text ?? "")
+    .split(/\r?\n/)
+    .map(stripControl)
+    .join("\n");

@@ -13,7 +13,7 @@ import { allDrafts } from "../components/editor/drafts.js";
 import { operatorNotice } from "../components/layout/operator-notice.js";
 import { viewLinks } from "../components/layout/view-links.js";
 import { memoryView } from "../components/memory/memory-view.js";
-import { rapplicationPage } from "../components/agents/rapplication-card.js";
+import { rapplicationPage } from "../components/rapps/rapplication-page.js";
 import { quarantinedFiles } from "../components/agents/quarantined-files.js";
 import * as operations from "../lib/operations.js";
 import { go } from "../lib/router.js";

@@ -4,7 +4,7 @@ import { h } from "../../lib/dom.js";
 import { agentCard, stateOf } from "./agent-card.js";
 import { editPath } from "../../lib/router.js";
 import { quarantinedList } from "./quarantined-files.js";
-import { rapplicationCard } from "./rapplication-card.js";
+import { rapplicationCard } from "../rapps/rapplication-card.js";
 
 let shippedOpen = false; // as the reader left it
 

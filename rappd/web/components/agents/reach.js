@@ -2,9 +2,8 @@
 
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
-import { count } from "../../lib/format.js";
+import { count, stripControl } from "../../lib/format.js";
 import * as operations from "../../lib/operations.js";
-import { stripControl } from "../machines/labels.js";
 
 const VERBS = { read: "reading", write: "changing", hosts: "talking to", programs: "starting" };
 

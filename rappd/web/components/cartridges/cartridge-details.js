@@ -1,6 +1,6 @@
 /** Details of a cartridge, and the text of its program. */
 
-import { runs, signed } from "./labels.js";
+import { runs, signed } from "./cartridge-words.js";
 import { count, onDay, joinNames } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { entryOf } from "../../lib/cartridges/file.js";

@@ -6,7 +6,7 @@ import { cartridgeInputs } from "./cartridge-inputs.js";
 import { cartridgeOutput } from "./cartridge-output.js";
 import { cartridgeSaving } from "./cartridge-saving.js";
 import { cartridgePosition } from "./cartridge-position.js";
-import { advice, standing } from "./labels.js";
+import { advice, standing } from "./cartridge-words.js";
 import { FUEL } from "./cartridge-state.js";
 import { fill, h, icon, withCode } from "../../lib/dom.js";
 

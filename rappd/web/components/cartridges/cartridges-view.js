@@ -5,7 +5,7 @@ import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, onDay } from "../../lib/format.js";
 import { cartridgePanel } from "./cartridge-panel.js";
 import { allKept, forget, opened, openFiles, openHere, openKept } from "./cartridge-opening.js";
-import { runs } from "./labels.js";
+import { runs } from "./cartridge-words.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
 import { chooseEgg } from "../eggs/egg-import.js";

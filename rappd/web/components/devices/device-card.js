@@ -2,7 +2,7 @@
 
 import { fill, h } from "../../lib/dom.js";
 import { openRemoveDevice, openRenameDevice, openRights, openSendTwin } from "./device-dialogs.js";
-import { kindOf, nameOf, named, presence, rights, seenFrom } from "./labels.js";
+import { kindOf, nameOf, named, presence, rights, seenFrom } from "./device-words.js";
 
 const SEND = "Send a twin to %s";
 

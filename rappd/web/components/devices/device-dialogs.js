@@ -10,7 +10,7 @@ import { field, formDialog } from "../ui/form-dialog.js";
 import { progressLine } from "../ui/progress.js";
 import { toast } from "../ui/toast.js";
 import { devices } from "./devices-state.js";
-import { nameOf, named, rights } from "./labels.js";
+import { nameOf, named, rights } from "./device-words.js";
 
 const SCOPES = [
   ["talk", "Talk and listen", "It may ask, and sees what is said."],

@@ -8,7 +8,7 @@ import { sessionList } from "../sessions/session-list.js";
 import { workflowList } from "../workflows/workflow-list.js";
 import { deviceCard } from "./device-card.js";
 import { devices, isLive } from "./devices-state.js";
-import { named } from "./labels.js";
+import { named } from "./device-words.js";
 import { addPhone, openPhonePairing, takeBack } from "./phone-pairing.js";
 
 const TICK_MS = 15_000;

@@ -2,7 +2,7 @@
 
 import { toast } from "../ui/toast.js";
 import { devices } from "./devices-state.js";
-import { nameOf } from "../machines/labels.js";
+import { nameOf } from "../machines/machine-words.js";
 
 const SECONDS = 20;
 

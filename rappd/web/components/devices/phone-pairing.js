@@ -9,7 +9,7 @@ import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { openRenameDevice } from "./device-dialogs.js";
 import { devices, isLive } from "./devices-state.js";
-import { nameOf, named, rights, whose } from "./labels.js";
+import { nameOf, named, rights, whose } from "./device-words.js";
 
 const LOOK_MS = 1000;
 const NOBODY_MS = 20_000;

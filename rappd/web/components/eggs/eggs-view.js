@@ -8,7 +8,7 @@ import { chooseEgg, openEggs } from "./egg-import.js";
 import { eggDiff } from "./egg-diff.js";
 import { breakable, fill, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
-import { kindOf } from "./labels.js";
+import { kindOf } from "./egg-kinds.js";
 import { hatchings, undoHatching } from "./hatch-notice.js";
 import { saveLaid } from "./packed-egg.js";
 import { signersList } from "./signers.js";

@@ -1,9 +1,8 @@
 /** Head of a plan: the egg's kind, integrity, signature and warnings. */
 
-import { withArticle, bytes, count, onDay } from "../../lib/format.js";
+import { bytes, count, onDay, stripControl, withArticle } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
-import { stripControl } from "../machines/labels.js";
-import { kindOf } from "./labels.js";
+import { kindOf } from "./egg-kinds.js";
 
 /** Of a plan, and of the egg as it was looked at. */
 export function planHead({ egg: who, seal, notes, permissions, variables = [], answer }, egg) {

@@ -2,9 +2,8 @@
 
 import { staleList } from "../ui/stale-list.js";
 import { field } from "../ui/form-dialog.js";
-import { onDay } from "../../lib/format.js";
+import { onDay, stripControl } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
-import { stripControl } from "../machines/labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
 import * as operations from "../../lib/operations.js";

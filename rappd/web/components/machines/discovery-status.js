@@ -1,8 +1,7 @@
 /** Status of discovery: each source of addresses, what it found, and its problems. */
 
-import { count } from "../../lib/format.js";
+import { count, stripControl } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
-import { stripControl } from "./labels.js";
 
 const TITLES = {
   nearby: "Local network",

@@ -1,9 +1,8 @@
 /** A notice while the legacy listener is open: to whom, and a button that closes it. */
 
-import { joinNames } from "../../lib/format.js";
+import { joinNames, stripControl } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { legacy } from "../../lib/operations.js";
-import { stripControl } from "./labels.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 

@@ -17,7 +17,7 @@ import {
   short,
   troubleOf,
   wayOut,
-} from "./labels.js";
+} from "./machine-words.js";
 import { machines } from "./machines-state.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";

@@ -3,7 +3,7 @@
 import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
 import { peers } from "../../lib/operations.js";
-import { nameOf, named } from "./labels.js";
+import { nameOf, named } from "./machine-words.js";
 import { machines } from "./machines-state.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";

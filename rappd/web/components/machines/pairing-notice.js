@@ -1,6 +1,6 @@
 /** Notice on every page that another machine wants to pair. */
 
-import { hostOf, nameOf } from "./labels.js";
+import { hostOf, nameOf } from "./machine-words.js";
 import { machines } from "./machines-state.js";
 import { toast } from "../ui/toast.js";
 

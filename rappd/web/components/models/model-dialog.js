@@ -9,20 +9,19 @@ import { routesOf, twins } from "../twins/twins-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 import { limitsInWords } from "./model-limits.js";
-import { learnModel, modelChoice } from "./model-picker.js";
 
 const AUTOMATIC = "auto";
 const SEARCH_FROM = 9;
 
-/** Opens the list; without a conversation, it counts for everybody. */
-export function openModels(conversation = null) {
+/** Opens the list. Without a conversation it counts for everybody; `learn()` gives which model answers that one. */
+export function openModels(conversation = null, learn = null) {
   const body = h("div", { class: "dialog-body" }, h("p", { class: "soft" }, "Asking which there are…"));
   const dialog = openDialog({ title: "Which model answers?", build: () => body });
   const close = () => dialog.close();
-  show(body, close, conversation);
+  show(body, close, conversation, learn);
 }
 
-async function show(body, close, conversation) {
+async function show(body, close, conversation, learn) {
   const { provider = {} } = daemon.health ?? {};
   const elsewhere =
     daemon.operator &&
@@ -34,7 +33,7 @@ async function show(body, close, conversation) {
   let listed;
   let choices;
   try {
-    [listed, choices] = await Promise.all([operations.models.list(), conversation && learnModel(conversation)]);
+    [listed, choices] = await Promise.all([operations.models.list(), conversation && learn()]);
   } catch (found) {
     if (!(found instanceof Problem)) throw found;
     fill(body, problemView(found));
@@ -162,5 +161,5 @@ async function chooseModel(scope, model) {
   await scope.choose(model || AUTOMATIC);
   daemon.look();
   if (scope.name === "twin") twins.touch();
-  modelChoice.dispatchEvent(new Event("chosen"));
+  daemon.dispatchEvent(new Event("model"));
 }

@@ -8,14 +8,11 @@ import { routesOf, twins } from "../twins/twins-state.js";
 const SOON_MS = 100; // several reasons to ask anew often come together
 const looks = new WeakMap(); // conversation → how often it was asked about: a late answer counts no more
 
-/** Choices of a model: event `chosen`, for what shows one. */
-export const modelChoice = new EventTarget();
-
 /**
  * Learns which model answers a conversation: `{model, by, conversation, twin, everybody}`, or null where the daemon does
  * not say. `conversation.model` is then the one chosen for it or its twin.
  */
-export async function learnModel(conversation) {
+async function learnModel(conversation) {
   const { session } = conversation;
   const mine = (looks.get(conversation) ?? 0) + 1;
   looks.set(conversation, mine);
@@ -33,7 +30,10 @@ export async function learnModel(conversation) {
 /** The button of a conversation. `close()` when it leaves the page. */
 export function modelPicker(conversation) {
   const name = h("span", {});
-  const open = async () => (await import("./model-dialog.js")).openModels(conversation); // few visits need it
+  const open = async () => {
+    const { openModels } = await import("./model-dialog.js"); // few visits need it
+    openModels(conversation, () => learnModel(conversation));
+  };
   const element = h(
     "button",
     { type: "button", class: "quiet small model-picker", onclick: open },
@@ -66,7 +66,7 @@ export function modelPicker(conversation) {
     [daemon, "back", soon],
     [conversation, "replaced", learn],
     [twins, "change", soon],
-    [modelChoice, "chosen", learn],
+    [daemon, "model", learn],
   ];
   for (const [what, event, act] of watched) what.addEventListener(event, act);
   draw();

@@ -3,16 +3,16 @@
  * each is here and backed up, and the twins in each. Above it the same in one sentence.
  */
 
-import { bytes, count, joinNames } from "../../lib/format.js";
+import { bytes, count, joinNames, stripControl } from "../../lib/format.js";
 import { breakable, fill, h, icon, visuallyHidden } from "../../lib/dom.js";
-import { nameOf, pageOf, presence, stripControl } from "../machines/labels.js";
+import { nameOf, pageOf, presence } from "../machines/machine-words.js";
 import { machines } from "../machines/machines-state.js";
 import { outbox } from "../outbox/outbox-state.js";
-import { pageOf as pageOfTwin, stateWord } from "../twins/labels.js";
+import { pageOf as pageOfTwin, stateWord } from "../twins/twin-words.js";
 import { twins } from "../twins/twins-state.js";
 import { waiting } from "../waiting/waiting-state.js";
 import { neighborhood } from "./neighborhood-state.js";
-import { backup, sign, wayOf } from "./labels.js";
+import { backup, sign, wayOf } from "./snapshot-words.js";
 
 const MOST_TWINS = 12;
 

@@ -1,10 +1,9 @@
 /** Machines › Neighborhood: all machines as a picture, taking a snapshot of them, and the snapshots. */
 
 import { Problem } from "../../lib/api.js";
-import { bytes, joinNames } from "../../lib/format.js";
+import { bytes, joinNames, stripControl } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { listen } from "../../lib/dom.js";
-import { stripControl } from "../machines/labels.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { machines } from "../machines/machines-state.js";
 import { outbox } from "../outbox/outbox-state.js";
@@ -12,7 +11,7 @@ import { twins } from "../twins/twins-state.js";
 import { waiting } from "../waiting/waiting-state.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { staleList } from "../ui/stale-list.js";
-import { drillState, scheduleLines, sign, sizes } from "./labels.js";
+import { drillState, scheduleLines, sign, sizes } from "./snapshot-words.js";
 import { neighborhood } from "./neighborhood-state.js";
 import { neighborhoodPicture } from "./neighborhood-picture.js";
 import { snapshotList } from "./snapshot-list.js";

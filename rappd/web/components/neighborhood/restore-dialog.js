@@ -1,15 +1,14 @@
 /** Restoring a snapshot: its plan, here and on each other machine; the approval of exactly that; and how far it is. */
 
 import { Problem } from "../../lib/api.js";
-import { bytes, count } from "../../lib/format.js";
+import { bytes, count, stripControl } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
-import { stripControl } from "../machines/labels.js";
 import { problemView } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { announce } from "../../lib/live-region.js";
 import * as operations from "../../lib/operations.js";
 import { twins } from "../twins/twins-state.js";
-import { sign, when } from "./labels.js";
+import { sign, when } from "./snapshot-words.js";
 import { neighborhood } from "./neighborhood-state.js";
 import { workProgress } from "./work-progress.js";
 

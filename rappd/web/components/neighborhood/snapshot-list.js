@@ -2,11 +2,11 @@
 
 import { fill, h } from "../../lib/dom.js";
 import { differences, summary } from "../eggs/egg-diff.js";
-import { stripControl } from "../machines/labels.js";
+import { stripControl } from "../../lib/format.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
 import * as operations from "../../lib/operations.js";
-import { drillState, sign, sizes, when } from "./labels.js";
+import { drillState, sign, sizes, when } from "./snapshot-words.js";
 import { neighborhood } from "./neighborhood-state.js";
 import { openRestore } from "./restore-dialog.js";
 

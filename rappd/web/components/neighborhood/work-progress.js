@@ -1,8 +1,7 @@
 /** Progress of a snapshot, drill or restore: a bar for each machine, or one for the parts that are hatched. */
 
-import { bytes } from "../../lib/format.js";
+import { bytes, stripControl } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
-import { stripControl } from "../machines/labels.js";
 
 const STATES = { asking: "asking", failed: "failed", done: "done" };
 const TITLES = { snapshot: "Taking a snapshot…", drill: "Trying whether it can be restored…", restore: "Restoring…" };

@@ -2,7 +2,7 @@
 
 import { h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
-import { stripControl } from "../machines/labels.js";
+import { stripControl } from "../../lib/format.js";
 import { machines } from "../machines/machines-state.js";
 import { field, formDialog } from "../ui/form-dialog.js";
 import { toast } from "../ui/toast.js";

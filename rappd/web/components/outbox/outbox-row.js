@@ -2,10 +2,11 @@
 
 import { fill, h } from "../../lib/dom.js";
 import { outbox as waiting } from "../../lib/operations.js";
-import { stripControl, troubleOf } from "../machines/labels.js";
+import { stripControl } from "../../lib/format.js";
+import { troubleOf } from "../machines/machine-words.js";
 import { machines } from "../machines/machines-state.js";
 import { outbox } from "./outbox-state.js";
-import { called, standing, timing, isWaiting } from "./labels.js";
+import { called, standing, timing, isWaiting } from "./call-words.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 

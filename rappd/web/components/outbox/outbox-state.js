@@ -5,7 +5,7 @@ import { daemonEvents } from "../../lib/event-stream.js";
 import { listen } from "../../lib/dom.js";
 import { outbox as waiting } from "../../lib/operations.js";
 import { peerCalls } from "../peers/calls-state.js";
-import { isWaiting } from "./labels.js";
+import { isWaiting } from "./call-words.js";
 
 const NEWS_MS = 400;
 

@@ -7,7 +7,7 @@ import { keyedList } from "../ui/keyed-list.js";
 import { machines } from "../machines/machines-state.js";
 import { outboxRow } from "./outbox-row.js";
 import { outbox } from "./outbox-state.js";
-import { isWaiting } from "./labels.js";
+import { isWaiting } from "./call-words.js";
 
 const LOOK_MS = 3000;
 const RECENT = 86_400;

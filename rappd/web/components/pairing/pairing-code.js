@@ -4,7 +4,7 @@ import { Problem } from "../../lib/api.js";
 import { formDialog, field } from "../ui/form-dialog.js";
 import { h } from "../../lib/dom.js";
 import { pairings } from "../../lib/operations.js";
-import { nameOf } from "../machines/labels.js";
+import { nameOf } from "../machines/machine-words.js";
 import { machines } from "../machines/machines-state.js";
 import { openPairing } from "./pairing-dialog.js";
 import { ownerChoice } from "./owner-choice.js";

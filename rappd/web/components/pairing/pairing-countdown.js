@@ -1,7 +1,7 @@
 /** Countdown of a pairing: always visible, announced at 60, 30 and 10 seconds. */
 
 import { h } from "../../lib/dom.js";
-import { minutes } from "../machines/labels.js";
+import { minutes } from "../machines/machine-words.js";
 
 const SPOKEN = [60, 30, 10];
 

@@ -2,7 +2,7 @@
 
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
-import { hostOf, isLive, nameOf, named, pageOf, typed } from "../machines/labels.js";
+import { hostOf, isLive, nameOf, named, pageOf, typed } from "../machines/machine-words.js";
 import { machines } from "../machines/machines-state.js";
 import { countdown } from "./pairing-countdown.js";
 import { followPairing } from "./pairing-poll.js";

@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { pairings } from "../../lib/operations.js";
-import { isLive } from "../machines/labels.js";
+import { isLive } from "../machines/machine-words.js";
 
 const AGAIN_MS = 1000;
 

@@ -1,8 +1,7 @@
 /** One call to another machine. Its answer is untrusted: text, never markup. */
 
-import { duration } from "../../lib/format.js";
+import { duration, stripControl, stripControlLines } from "../../lib/format.js";
 import { fill, h, withCode } from "../../lib/dom.js";
-import { stripControl, stripControlLines } from "../machines/labels.js";
 
 /** The row of a call of `peerCalls`; `update()` draws what came of it. */
 export function peerCallRow(call) {

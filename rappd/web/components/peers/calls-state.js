@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { nameOf, selectorOf } from "../machines/labels.js";
+import { nameOf, selectorOf } from "../machines/machine-words.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { calls, threads } from "../../lib/operations.js";
 

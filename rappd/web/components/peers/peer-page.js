@@ -1,20 +1,10 @@
 /** One peer by itself: asking it, its agents, what it may do here, and ending the trust. */
 
 import { staleList } from "../ui/stale-list.js";
-import { firstSentence, onDay } from "../../lib/format.js";
+import { firstSentence, onDay, stripControl, stripControlLines } from "../../lib/format.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
-import {
-  facts,
-  nameOf,
-  named,
-  presence,
-  short,
-  stripControl,
-  stripControlLines,
-  troubleOf,
-  wayOut,
-} from "../machines/labels.js";
+import { facts, nameOf, named, presence, short, troubleOf, wayOut } from "../machines/machine-words.js";
 import { openNote, openRenamePeer, openRevoke } from "../machines/machine-dialogs.js";
 import { machines } from "../machines/machines-state.js";
 import { askPeer } from "./peer-ask.js";

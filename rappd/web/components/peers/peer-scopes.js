@@ -3,7 +3,8 @@
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { peers } from "../../lib/operations.js";
-import { nameOf, stripControl } from "../machines/labels.js";
+import { stripControl } from "../../lib/format.js";
+import { nameOf } from "../machines/machine-words.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 

@@ -2,9 +2,8 @@
 
 import { ask } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { firstSentence, timeOrDay } from "../../lib/format.js";
+import { firstSentence, stripControl, timeOrDay } from "../../lib/format.js";
 import { nameOf } from "../chat/chat-target.js";
-import { stripControl } from "../machines/labels.js";
 import { toast } from "../ui/toast.js";
 
 const COMMANDS = new URL("./commands.json", import.meta.url);

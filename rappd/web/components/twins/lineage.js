@@ -3,7 +3,7 @@
 import { count, onDay } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { fitting, s, text } from "../../lib/svg.js";
-import { pageOf } from "./labels.js";
+import { pageOf } from "./twin-words.js";
 
 const ROW = 60;
 const LEFT = 20;

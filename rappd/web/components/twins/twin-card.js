@@ -11,7 +11,7 @@ import { attemptIn } from "../ui/problem.js";
 import { openSoul } from "./soul-dialog.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
-import { facts, pageOf, state, chatLink } from "./labels.js";
+import { facts, pageOf, state, chatLink } from "./twin-words.js";
 import { openFork, openRename } from "./twin-dialogs.js";
 import { twins } from "./twins-state.js";
 

@@ -6,7 +6,7 @@ import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
 import { orShowFailure } from "../agents/failed-files.js";
-import { KINDS } from "./labels.js";
+import { KINDS } from "./twin-words.js";
 import { twins } from "./twins-state.js";
 
 /** "New twin". */

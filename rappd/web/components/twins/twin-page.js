@@ -16,7 +16,7 @@ import { attemptIn } from "../ui/problem.js";
 import { bringBack } from "./archived-twins.js";
 import { openSoul } from "./soul-dialog.js";
 import { twinActions } from "./twin-card.js";
-import { facts, state } from "./labels.js";
+import { facts, state } from "./twin-words.js";
 import { twins } from "./twins-state.js";
 
 /** Fills `place` with the twin `key`; `close()` when done. */

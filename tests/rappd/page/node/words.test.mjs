@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { breakable } from "../web/lib/dom.js";
 import { firstSentence } from "../web/lib/format.js";
 import { wordsOf } from "../web/components/chat/turn-view.js";
-import { stateWord } from "../web/components/twins/labels.js";
+import { stateWord } from "../web/components/twins/twin-words.js";
 import { phoneName } from "../phone/phone-name.js";
 
 test("names break between their words alone", () => {

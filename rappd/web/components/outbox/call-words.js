@@ -1,7 +1,8 @@
 /** Labels of outbox rows. */
 
 import { h } from "../../lib/dom.js";
-import { span, stripControl, until } from "../machines/labels.js";
+import { stripControl } from "../../lib/format.js";
+import { span, until } from "../machines/machine-words.js";
 
 const WAITING = ["queued", "delivered", "accepted"];
 

@@ -1,4 +1,4 @@
-/** Labels of egg kinds. */
+/** Words for kinds of eggs. */
 
 const KINDS = {
   lispy: "LisPy cartridge",

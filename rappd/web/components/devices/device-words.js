@@ -1,10 +1,10 @@
 /** Labels of phones. The name is the phone's own word for itself: it is tamed as foreign text is. */
 
 import { h } from "../../lib/dom.js";
-import { ago } from "../../lib/format.js";
-import { nameOf, stripControl } from "../machines/labels.js";
+import { ago, stripControl } from "../../lib/format.js";
+import { nameOf } from "../machines/machine-words.js";
 
-export { nameOf, named } from "../machines/labels.js";
+export { nameOf, named } from "../machines/machine-words.js";
 
 const WAYS = { webrtc: "", websocket: ", over a WebSocket" };
 

@@ -1,9 +1,9 @@
-/** Rapplications: agents that bring a page of their own, which opens in a sandbox. */
+/** Rapplications in lists: agents that bring a page of their own. */
 
 import { post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { h, icon } from "../../lib/dom.js";
-import { agentsChanged } from "./agent-import.js";
+import { h } from "../../lib/dom.js";
+import { agentsChanged } from "../agents/agent-import.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
@@ -55,42 +55,4 @@ export function rapplicationCard(rapp) {
         ),
     ),
   );
-}
-
-/** The page of a rapplication in its sandbox. */
-export function rapplicationPage(rapp) {
-  return h(
-    "section",
-    { class: "rapp-page" },
-    h(
-      "header",
-      { class: "rapp-head" },
-      h("a", { class: "button quiet", href: "#/agents" }, icon("chevron", "icon back"), "Agents"),
-      h("h1", { tabindex: -1 }, rapp.name),
-    ),
-    isElsewhere(rapp.ui)
-      ? h("iframe", {
-          title: rapp.name,
-          src: rapp.ui,
-          sandbox: "allow-scripts allow-forms allow-same-origin",
-          referrerpolicy: "no-referrer",
-        })
-      : h(
-          "p",
-          { class: "plain" },
-          "This page is kept apart from yours. Open yours at ",
-          h("code", {}, `http://127.0.0.1:${location.port}`),
-          " to use it here.",
-        ),
-  );
-}
-
-/** Only a page of another host name may have its own origin back: cookies do not tell ports apart. */
-function isElsewhere(address) {
-  try {
-    const { protocol, hostname } = new URL(address);
-    return protocol === "http:" && hostname === "localhost" && hostname !== location.hostname;
-  } catch {
-    return false;
-  }
 }

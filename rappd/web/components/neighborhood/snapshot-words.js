@@ -1,8 +1,7 @@
 /** Labels of snapshots and of the machines in them. */
 
-import { bytes, clock, count, joinNames, onDay } from "../../lib/format.js";
+import { bytes, clock, count, joinNames, onDay, stripControl } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
-import { stripControl } from "../machines/labels.js";
 
 const WAYS = { ssh: "SSH", folder: "folder", rappd: "paired", github: "GitHub" };
 

@@ -1,22 +1,10 @@
-/** Labels of other machines. Text from another machine loses control characters and is isolated from ours. */
+/** Words for other machines. Their own text loses control characters and is isolated from ours. */
 
-import { ago, clock, count, timeOrDay } from "../../lib/format.js";
+import { ago, clock, count, stripControl, timeOrDay } from "../../lib/format.js";
 import { breakable, h, visuallyHidden } from "../../lib/dom.js";
 
-/** Characters that change direction, break lines, or are invisible. */
-const STEERING = /[\p{Cc}\p{Cf}\p{Co}\p{Cn}\p{Zl}\p{Zp}]/gu;
 const LONGEST_NAME = 40;
 const LIVE = ["asking", "words", "waiting"];
-
-/** Foreign text without what would steer how the text around it is shown. */
-export const stripControl = (text) => String(text ?? "").replace(STEERING, "");
-
-/** Foreign text of several lines, tamed. */
-export const stripControlLines = (text) =>
-  String(text ?? "")
-    .split(/\r?\n/)
-    .map(stripControl)
-    .join("\n");
 
 /** A machine's name for a sentence: tamed; a long one loses its middle; "a machine" when nothing is left. */
 export function nameOf(row) {
