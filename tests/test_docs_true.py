@@ -16,6 +16,7 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 
 import click
+import pyotp
 import pytest
 from fixtures.free_ports import free_port
 from fixtures.running_daemon import REPO
@@ -26,7 +27,7 @@ from rappd.settings.registry import BY_NAME
 DOCS = REPO / "docs"
 MADE = ("errors.md", "settings.md", "routes.md", "cli.md")
 PAGES = [*sorted(REPO.glob("*.md")), *sorted(DOCS.glob("*.md"))]
-FOR_PEOPLE = [REPO / "README.md", DOCS / "tutorial.md", DOCS / "how-to.md"]
+FOR_PEOPLE = [REPO / "README.md", DOCS / "tutorial.md", DOCS / "listeners.md", DOCS / "how-to.md"]
 NEVER = re.compile(r"\b(?:node|tenant|envelope|token|handshake|certificate|endpoint)s?\b", re.IGNORECASE)
 NOT_RUN = ("make start", "make test")
 BY_HAND = "by-hand"
@@ -58,13 +59,14 @@ class Reader:
     """Somebody who types what a page says, in a home of their own."""
 
     def __init__(self, folder: Path) -> None:
-        self.ports = {"7071": str(free_port()), "7171": str(free_port())}
+        self.ports = {port: str(free_port()) for port in ("7071", "7171", "7443")}
         self.agents = folder / ".rapp" / "brainstem" / "agents"
         self._folder = folder
         self._log = folder / ".rapp" / "rappd.log"
         self._kept = folder / "environment.json"
         self._cwd = folder / "clone"
         self._cwd.mkdir()
+        self._secret = ""
         self._environment = {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "HOME": str(folder),
@@ -74,6 +76,7 @@ class Reader:
             "RAPPD_LOCAL_MODELS": "off",
             "RAPPD_NEARBY": "off",
             "RAPPD_PEERS_ADDRESS": "127.0.0.1",
+            "RAPPD_PEERS_PORT": self.ports["7443"],
             "GH_CONFIG_DIR": str(folder / "no-gh"),
         }
 
@@ -81,6 +84,8 @@ class Reader:
         """Runs one block; what it exports counts for the next. Returns what was printed."""
         lines = [line for line in text.splitlines() if line.strip() not in NOT_RUN]
         keep = "import json, os, sys; json.dump(dict(os.environ), open(sys.argv[1], 'w'))"
+        if "--code 123456" in text:
+            lines = [line.replace("123456", pyotp.TOTP(self._secret).now()) for line in lines]
         script = "\n".join([*lines, f"{sys.executable} -c {keep!r} {self._kept}"])
         before, news = self._files(), self._news()
         done = subprocess.run(
@@ -96,6 +101,8 @@ class Reader:
         )
         assert done.returncode == 0, f"{text}\nended with {done.returncode}: {done.stdout}"
         self._environment = json.loads(self._kept.read_text())
+        if secret := re.search(r"secret=([A-Z2-7]+)", done.stdout):
+            self._secret = secret[1]
         if self._files() != before and "/brainstem/agents/" in text:
             self._wait_for_news(news)
         return done.stdout
@@ -108,7 +115,7 @@ class Reader:
 
     def here(self, text: str) -> str:
         """The text with ports that are free here."""
-        return re.sub("7[01]71", lambda found: self.ports[found[0]], text)
+        return re.sub("7[01]71|7443", lambda found: self.ports[found[0]], text)
 
     def leaves(self) -> None:
         for home in self._folder.glob(".rapp*"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -34,6 +35,8 @@ class Message(msgspec.Struct, frozen=True):
         data = self.data
         if self.failed:
             return _shown(data.get("msg", data))
+        if isinstance(body := data.get("body"), str) and "root" in data:  # a payload in XML
+            return _NAMESPACE.sub("", body, count=1)
         if self.event.verb == DONE:
             return calls_in_words(data) or _shown(data.get("response", data.get("result", data)))
         if self.event.verb == NOTE:
@@ -41,6 +44,9 @@ class Message(msgspec.Struct, frozen=True):
         if results := results_in_words(data):
             return results
         return _shown(data.get("user_input", data.get("args", data)))
+
+
+_NAMESPACE = re.compile(r' xmlns="[^"]*"')
 
 
 class Exchange(msgspec.Struct):
