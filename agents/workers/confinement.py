@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+import agents
 from agents.workers.access import is_within
 from agents.workers.namespaces import DATA_FOLDERS, MountNamespace
 from agents.workers.needs import Needs
@@ -41,6 +42,7 @@ _SHOWN = frozenset(
 _PROGRAM_FOLDERS = "/bin /sbin /usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /usr/games /usr/libexec"
 SCRATCH = "/tmp"  # noqa: S108
 """Gets an own, empty file system."""
+_PACKAGES = ("/site-packages", "/dist-packages")
 _INTERPRETERS = 3
 """Scripts that run scripts are followed so far."""
 _FIRST_LINE = 256
@@ -60,7 +62,9 @@ def confined(
     return replace(
         view,
         programs=tuple(
-            one for one in view.programs if one not in programs and not places.is_around_homes(one)
+            one
+            for one in view.programs
+            if one not in programs and _is_library(one) and not places.is_around_homes(one)
         ),
         writable=tuple(writes),
         read_only=(*kept, *linked, *reads, view.workspace, deps, *_shown_programs(needs.programs, path, own)),
@@ -123,6 +127,12 @@ class _Places:
 
 def _is_inside(path: str, folders: Sequence[str]) -> bool:
     return any(is_within(path, folder) for folder in folders)
+
+
+def _is_library(path: str) -> bool:
+    """True for a folder that Python or this program is made of; else its owner's, such as the folder where rappd was started."""
+    installed = (sys.prefix, sys.base_prefix, os.path.dirname(next(iter(agents.__path__))))
+    return _is_inside(path, [os.path.realpath(one) for one in installed]) or path.endswith(_PACKAGES)
 
 
 def _hidden_tops() -> list[str]:

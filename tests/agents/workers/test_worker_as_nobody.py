@@ -267,3 +267,33 @@ print(answers)
         cwd="/",
     )
     assert done.stdout.strip() == "[True, False]"
+
+
+def test_declared_needs_are_held_without_root_too(play: Play) -> None:
+    own, given, closed, network = play("""
+        async def scene(supervisor, pool):
+            from agents.workers.needs import Needs
+            data = home.workspace / ".brainstem_data"
+            data.mkdir()
+            folder = Path(sys.argv[1]) / "shown"
+            folder.mkdir()
+            (folder / "note").write_text("words")
+            (folder.parent / "beside").write_text("a diary")
+            plan = home.plan(needs=Needs(read=(str(folder),), programs=("cat",)))
+            pool = supervisor.pool("declared", plan)
+            own = await run(pool, "write", path=str(data / "x"), text="mine")
+            given = [await run(pool, "read", path=str(folder / "note"))]
+            given += [(await run(pool, "shell", command="cat note"))]
+            closed = [await run(pool, "read", path=str(folder.parent / "beside"))]
+            closed += [await run(pool, "write", path=str(folder / "note"), text="x")]
+            closed += [await run(pool, code="import subprocess\\nsubprocess.run(['ls'])")]
+            closed += [await run(pool, code="socket.create_connection(('127.0.0.1', 9))")]
+            hosts = supervisor.pool("hosts", home.plan(needs=Needs(hosts=("127.0.0.1:9",))))
+            fetch = "import urllib.request\\nurllib.request.urlopen('http://127.0.0.1:{}/')"
+            network = [await run(hosts, code=fetch.format(port)) for port in (9, 10)]
+            return own, given, closed, network if supervisor.sandbox_report()["network"] else None
+        """)
+    assert own == 4 and given[0] == "words"
+    assert all("AgentRaisedError" in one or "Error" in one for one in closed), closed
+    if network is not None:
+        assert "does not answer" in network[0] and "not among the hosts" in network[1], network
