@@ -68,7 +68,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/workers/worker_main.py",
         "agents/workers/sandbox.py",
         "agents/workers/zygote.py",
-        "rappd/diagnostics/agents.py",
+        "rappd/diagnostics/workers.py",
         "rappd/diagnostics/home.py",
         "rappd/daemon/ports.py",
         "rappd/store/lock_holder.py",

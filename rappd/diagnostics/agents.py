@@ -1,28 +1,17 @@
-"""Checks of agents: their files and variables, the model, the sandbox, the programs that are started."""
+"""Checks of agents: their files, souls, variables, and what waits for approval."""
 
 from __future__ import annotations
 
 import ast
-import os
-import socket
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
-from urllib.parse import urlsplit
 
 from agents.brainstem.prompt import MAX_BYTES as MAX_SOUL_BYTES
 from agents.contract.file_discovery import find_agent_files
-from agents.providers.urls import base_url, without_login
-from agents.runtime import programs
 from agents.storage.text_file import SAVE_AS_UTF8, encoding_fault, fault_of
-from agents.workers import landlock, seccomp
-from agents.workers.ssh_access import can_use_ssh_keys
-from rappd.cli.formatting import NOT_AS_ROOT, count, tilde
-from rappd.daemon.local_models import local_urls
+from rappd.cli.formatting import count, tilde
 from rappd.diagnostics.finding import CheckContext, Finding
-from rappd.settings.load import Settings, host_workspace
+from rappd.settings.load import host_workspace
 from rappd.tenants.workspace_variables import env_file_state
 from twins.trust.quarantined_files import held_everywhere
 from twins.trust.trust import Trust
@@ -118,141 +107,3 @@ def check_variables(visit: CheckContext) -> Iterator[Finding]:
         if state.left_out:
             what = f"{name}: its .env sets what is never taken from it: {', '.join(state.left_out[:8])}"
             yield Finding("Variables", "note", what, f"remove it from {tilde(workspace.env_file)}")
-
-
-def check_thinking(visit: CheckContext) -> Iterator[Finding]:
-    settings, home = visit.settings, visit.home
-    for server in visit.status.get("local_models", {}).get("refused", ()):
-        what = f"{server} is an agent's process that poses as a model server; it is not used"
-        yield Finding("Thinking", "bad", what, "remove the agent that you do not know, then restart rappd")
-    yield from _without_effect(settings)
-    use = settings.choice("provider.use")
-    provider = visit.health.get("provider", {})
-    if refusal := provider.get("refusal"):
-        at = time.strftime("%H:%M", time.localtime(provider["refused_at"]))
-        yield Finding("Thinking", "note", f"{str(refusal).rstrip('.')} (at {at})", str(provider["do"]))
-    elif provider.get("state") == "ready":
-        yield Finding("Thinking", "good", ", ".join(filter(None, (provider["name"], provider["model"]))))
-    elif settings.on("llm_fake"):
-        yield Finding("Thinking", "note", "a scripted model answers (LLM_FAKE)", "unset LLM_FAKE")
-    elif settings.text("provider.url") and use in ("auto", "server"):
-        yield from _model_server(settings.text("provider.url"))
-    elif settings.text("azure.endpoint") and use in ("auto", "azure"):
-        yield Finding("Thinking", "good", f"Azure OpenAI, {settings.text('azure.deployment')}")
-    elif offered := visit.status.get("local_models", {}).get("offered"):
-        what = f"{offered['name']} ({offered['model']}) answers at {offered['where']} and waits for your yes"
-        yield Finding("Thinking", "note", what, "rappd models use local")
-    elif not visit.status and use in ("auto", "local") and (found := _local_model(settings)):
-        yield found
-    elif use in ("auto", "copilot") and (
-        settings.text("github.token") or (home.keys / "github_token.json").exists()
-    ):
-        yield Finding("Thinking", "good", "GitHub Copilot, by the token that is there")
-    else:
-        do = "start Ollama, or rappd models connect"
-        if use == "none":
-            do = "rappd config set provider.use auto"
-        yield Finding("Thinking", "note", "no model answers; your words are matched to agents", do)
-
-
-def _without_effect(settings: Settings) -> Iterator[Finding]:
-    """Addresses of model servers that are set while ``provider.use`` names another."""
-    use = settings.choice("provider.use")
-    for name, kind in (("provider.url", "server"), ("azure.endpoint", "azure")):
-        if settings.text(name) and use not in ("auto", kind):
-            what = f"{name} is set and has no effect: it counts with provider.use auto or {kind}, not {use}"
-            yield Finding("Thinking", "note", what, f"rappd config set provider.use {kind}")
-
-
-def _model_server(url: str) -> Iterator[Finding]:
-    try:
-        url = without_login(base_url(url))[0]
-        parts = urlsplit(url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-    except ValueError:
-        parts, port = urlsplit(""), 0
-    if parts.hostname and _listens(parts.hostname, port):
-        yield Finding("Thinking", "good", f"{parts.hostname} answers on port {port}")
-    else:
-        do = "start it, or rappd models connect"
-        yield Finding("Thinking", "bad", f"nothing answers at {url}", do)
-
-
-def _local_model(settings: Settings) -> Finding | None:
-    """The model server of this machine that would be used, or waits for a yes, once rappd runs."""
-    import asyncio
-
-    from agents.providers import local_servers
-
-    found = asyncio.run(local_servers.find(local_urls(settings), within=local_servers.LOOK_SECONDS))
-    accepted = settings.text("provider.local_server")
-    for one in found:
-        if one.label == accepted or settings.choice("provider.local") == "on":
-            return Finding("Thinking", "good", f"{one.name}, {one.models[0]}, answers on this machine")
-    if not found:
-        return None
-    what = f"{found[0].name} ({found[0].models[0]}) answers on this machine and waits for your yes"
-    return Finding("Thinking", "note", what, "rappd start, then rappd models use local")
-
-
-def check_sandbox(visit: CheckContext) -> Iterator[Finding]:
-    kind = ""
-    if visit.status:
-        kind = str(visit.status["sandbox"]["kind"])
-    elif sys.platform == "linux":
-        namespaces = os.geteuid() == 0 or _user_namespaces()
-        kind = "mount namespace" if namespaces else ("landlock" if landlock.version() else "none")
-    yield from _about_root_and_calls(visit)
-    may_read = visit.settings.items("agents.may_read")
-    if kind and can_use_ssh_keys(kind, may_read, os.environ):
-        do = "stop the SSH agent, or run rappd as an account of its own (docs/how-to.md)"
-        if may_read:
-            do = "rappd config set agents.may_read '', then restart"
-        yield Finding(
-            "Workers", "note", "every agent can use your SSH keys, on all machines that take them", do
-        )
-    if not kind or kind == "none":
-        what = "agents run as you: this system cannot hide keys and tokens from them, nor keep code from them"
-        yield Finding("Workers", "note", what, "run only agents that you read, or allow user namespaces")
-        return
-    memory = str(visit.status["sandbox"].get("memory", "")) if visit.status else ""
-    told = f"; memory: {memory}" if memory else ""
-    yield Finding("Workers", "good", f"agents cannot read keys and tokens, nor write programs ({kind}){told}")
-    if visit.settings.on("agents.may_write_code"):
-        what = "agents may write agent files, soul.md and .env of their workspace (agents.may_write_code)"
-        yield Finding("Workers", "note", what, "rappd config set agents.may_write_code off, then restart")
-
-
-def _about_root_and_calls(visit: CheckContext) -> Iterator[Finding]:
-    sandbox = visit.status.get("sandbox", {})
-    if sandbox.get("root", os.geteuid() == 0):
-        yield Finding("Workers", "note", "rappd runs as root, and agents have root's files", NOT_AS_ROOT)
-    if why := sandbox.get("unfiltered", seccomp.missing() if sys.platform == "linux" else ""):
-        what = f"system calls of agents are not filtered: {why}"
-        yield Finding("Workers", "note", what, "run only agents that you read")
-
-
-def check_programs(visit: CheckContext) -> Iterator[Finding]:
-    """Programs of the owner's that the daemon would use if agents could not replace them."""
-    unused = list(filter(None, map(programs.why_not_used, ("gh", "uv"))))
-    for why in unused:
-        yield Finding("Programs", "note", why, "nothing, or install it for the whole system")
-    if not unused:
-        yield Finding("Programs", "good", "only those are started that agents cannot replace")
-
-
-def _user_namespaces() -> bool:
-    try:
-        allowed = Path("/proc/sys/user/max_user_namespaces").read_text().strip()
-    except OSError:
-        return False
-    switch = Path("/proc/sys/kernel/unprivileged_userns_clone")
-    return allowed != "0" and (not switch.exists() or switch.read_text().strip() == "1")
-
-
-def _listens(host: str, port: int) -> bool:
-    try:
-        with socket.create_connection((host, port), timeout=1.0):
-            return True
-    except (OSError, UnicodeError):
-        return False
