@@ -49,6 +49,11 @@ class AgentRegistry:
         found = next((agent for agent in serving if agent.tool_name == name), None)
         return found or next((agent for agent in serving if agent.name.casefold() == lowered), None)
 
+    def is_hidden(self, name: str) -> bool:
+        """True for an agent that would answer to ``name``, and that its owner's list does not name."""
+        named = {one.name.casefold() for one in self._serving if not self.offers(one)}
+        return name.casefold() in named
+
     def states(self) -> list[FileState]:
         """Every file, in load order."""
         return list(self._states.values())

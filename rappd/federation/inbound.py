@@ -305,6 +305,7 @@ class InboundHandler:
         if caller.peer and envelope.sender.rpartition("_")[2] != caller.peer[:16]:
             log.warning("security: %s sent an envelope from %s", caller.peer[:16], envelope.sender)
             raise SenderMismatchError("'from' is not the machine that sends this.", do="Send your own id.")
+        refuse_privileged(envelope.data, listener=f"for other machines, from {envelope.sender}")
         if envelope.verb == HELP and self._dispatcher.closing:
             raise ShuttingDownError("This machine is stopping.", do="Ask again soon.")
         if envelope.recipient != wire.BROADCAST and envelope.recipient.rpartition("_")[2] != self._node:
@@ -392,7 +393,6 @@ class Addressing:
         data = envelope.data
         if "stream" in data or "twin" in data:  # what the caller sent stays as it came
             data = {key: value for key, value in data.items() if key != "stream"}
-        refuse_privileged(data, listener=f"for other machines, from {envelope.sender}")
         key = ""
         if name not in (HOST, ""):
             found = self._endpoints.named(HOST, name)

@@ -193,7 +193,12 @@ def agent_of(rows: list[dict[str, Any]], name: str) -> str:
 
 
 def no_agent(rows: list[dict[str, Any]], name: str) -> NotFoundError:
-    """``No agent "Wether".``, with the nearest."""
+    """``No agent "Wether".``, with the nearest; of one that the owner's list does not name, just that."""
+    hidden = {row["name"].casefold() for row in rows if row.get("offered") is False}
+    if name.casefold() in hidden:
+        return NotFoundError(
+            f"{name[:80]} is not in organism.yaml.", do=f"rappd organism add listener {name[:80]}"
+        )
     known = {row["name"].casefold(): row["name"] for row in rows if row["name"]}
     near = difflib.get_close_matches(name.casefold(), list(known), 1)
     do = f"did you mean `{known[near[0]]}`?" if near else "rappd agents list"

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from envelopes import events
 from envelopes.codecs.emergence import encode
+from envelopes.codecs.privileged import refuse_privileged
 from envelopes.codecs.wire import is_uuid4
 from envelopes.envelope import (
     ACK,
@@ -185,7 +186,8 @@ class CallOperations:
             except RetriableError as problem:
                 raise PeerOfflineError(f"{peer.name} is busy.", do="It is tried again.") from problem
             if reply.verb == ACK and (later := await expected.within(until - time.monotonic())) is not None:
-                return later
+                reply = later
+        refuse_privileged(reply.data, listener=f"of answers, from {peer.name}")
         return reply
 
     async def keep(

@@ -39,6 +39,7 @@ def read(raw: bytes | str) -> dict[str, Any]:
     return {**meta, "data": json.loads(root[1].text)}
 
 
+PRIVILEGED = "https://xml-pipeline.org/privileged-msg"
 CLOCK = {"agent": "Clock", "args": {}}
 
 
@@ -190,7 +191,7 @@ def payload_of(machine: PlainMachine, payload: str) -> Any:
 
 
 def test_privileged_message_is_a_security_event_in_json_too(node: Node, desk: PlainMachine) -> None:
-    ns = "https://xml-pipeline.org/privileged-msg"
+    ns = PRIVILEGED
     assert payload_of(desk, f'<shutdown xmlns="{ns}"/>')["code"] == 403
     data = {"ns": ns, "root": "shutdown", "body": "<shutdown/>"}
     assert desk.post(desk.envelope("HELP", data)).json["data"]["code"] == 403
@@ -296,6 +297,9 @@ def test_program_signs_in_gets_its_catalog_and_is_answered(node: Node) -> None:
             assert (said["verb"], said["data"]["code"]) == ("ERROR", 403)
             await socket.send_str(message("core", CLOCK))
             assert read(await socket.receive_bytes(timeout=20))["data"]["reason"] == "wrong_sender"
+            await socket.send_str(f'<privileged-msg xmlns="{PRIVILEGED}"><payload/></privileged-msg>')
+            said = read(await socket.receive_bytes(timeout=20))
+            assert said["data"]["code"] == 403 and said["data"]["msg"] == "Not allowed."
             await socket.send_str("nonsense")
             assert read(await socket.receive_bytes(timeout=20))["data"]["reason"] == "malformed"
 

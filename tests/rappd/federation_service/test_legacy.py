@@ -329,6 +329,8 @@ def test_a_listed_machine_talks_and_others_learn_nothing(network: Any) -> None:
     for headers in ({"Origin": "http://evil.example"}, {"Sec-Fetch-Site": "cross-site"}):
         assert sent(kitchen, desk.address, {"user_input": "hello"}, headers=headers)[0] == 403
     assert sent(kitchen, desk.address, {"user_input": ""})[0] == 400
+    privileged = {"ns": "https://xml-pipeline.org/privileged-msg", "root": "shutdown", "body": ""}
+    assert sent(kitchen, desk.address, {"user_input": "hello", **privileged})[0] == 403
     picture = {"type": "image/gif", "data": base64.b64encode(b"GIF89a").decode()}
     status, text, _ = sent(kitchen, desk.address, {"user_input": "hello", "pictures": [picture]})
     assert (status, json.loads(text)["error"]) == (403, "Pictures are not taken from other machines.")

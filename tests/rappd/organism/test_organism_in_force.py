@@ -50,7 +50,7 @@ def test_only_what_the_file_names_is_offered_and_the_rest_is_listed(daemon: Runn
     assert {card["name"] for card in cards if card["offered"]} == {"Dice"}
     assert "not in organism.yaml" in daemon.cli("agents", "list").stdout
     ran = daemon.cli("agents", "run", "Note")
-    assert ran.returncode != 0 and "No agent" in ran.stderr
+    assert ran.returncode != 0 and "rappd organism add listener Note" in ran.stderr
     (daemon.home / "organism.yaml").unlink()
     daemon.wait_for(lambda: "Note" in names(daemon), what="all that is installed")
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -247,3 +248,27 @@ def test_what_a_handler_emits_in_it_is_dropped(daemon: Machine) -> None:
 def test_the_control_socket_takes_it_at_its_own_route_alone(daemon: Machine) -> None:
     answer = daemon.post("/agents/run", {"agent": "calculator", "args": PAYLOAD}, control=True)
     assert answer.status == 403
+
+
+def test_webhooks_and_twins_ports_drop_it(daemon: Machine) -> None:
+    made = json.loads(daemon.cli("webhooks", "add", "ci", "--agent", "calculator", "--json").stdout)[
+        "webhook"
+    ]
+    before = security_events(daemon)
+    daemon.post(made["path"], PAYLOAD)
+    daemon.wait_for(lambda: security_events(daemon) == before + 1, what="the webhook's event")
+    key = daemon.post("/twins", {"name": "Rose"}, control=True).json()["key"]
+    port = daemon.post(f"/twins/{key}/boot", {}, control=True).json()["port"]
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    line.request("POST", "/chat", json.dumps({"user_input": "hi", **PAYLOAD}))
+    assert line.getresponse().status == 403
+    line.close()
+    daemon.wait_for(lambda: security_events(daemon) == before + 2, what="the twin's event")
+
+
+@pytest.mark.own_process
+def test_the_owners_key_ends_the_daemon(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon().start()
+    reply = send(daemon, sign(request("shutdown"), Home(daemon.home).identity()))
+    assert reply.find(f"{{{NAMESPACE}}}ack") is not None
+    daemon.wait_for(lambda: not (daemon.home / "rappd.sock").exists(), what="its end")

@@ -20,11 +20,13 @@ MakePhone = Callable[..., Awaitable[PhoneClient]]
 
 MEDIA = '"sdp": "v=0\\r\\no=- 1 1 IN IP4 127.0.0.1\\r\\ns=-\\r\\nt=0 0\\r\\nm=audio 9 UDP/TLS/RTP/SAVPF 111"'
 CHUNK = {"type": "chunk", "id": "a", "total": 257, "data": "x"}
+PRIVILEGED = "https://xml-pipeline.org/privileged-msg"
 BAD_FRAMES = {
     "frame above 16 KiB": [json.dumps({"type": "typing", "pad": "x" * 16_400})],
     "257th chunk": [json.dumps({**CHUNK, "n": n}) for n in range(257)],
     "unknown kind": [json.dumps({"type": "install", "name": "agent"})],
     "no JSON": ["{"],
+    "a privileged message": [json.dumps({"type": "say", "data": {"ns": PRIVILEGED, "root": "shutdown"}})],
 }
 
 
@@ -38,6 +40,8 @@ async def test_bad_frame_closes_that_device_and_no_other(
         await bad.send_text(frame)
     await good.sees(lambda: good.here == ["good"])
     assert (await good.is_answered(await good.say("still here")))["text"] == "fake-llm: still here"
+    if kind == "a privileged message":
+        assert "security: a privileged message came to the listener for phones" in desk.log
 
 
 async def test_event_before_confirmation_closes_that_device_and_no_other(
