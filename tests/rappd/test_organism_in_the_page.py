@@ -122,6 +122,9 @@ def test_thread_is_a_tree_that_grows_while_it_is_looked_at(
     assert answer["response"] == "It is done."
     thread = research.get("/threads", control=True).json()["threads"][0]["id"]
     page = open_page(research, f"#/activity/thread/{thread}")
+    said = page.locator(".call.round")
+    said.get_by_text("Round 1").click()
+    expect(said.get_by_text("Let me look.")).to_be_visible()
     page.get_by_role("link", name="Tree").click()
     turn = page.locator(".stale-list > .thread-steps > .thread-step")
     expect(turn).to_contain_text("look it up")
@@ -179,7 +182,10 @@ def test_picture_tells_by_shape_words_and_keys_who_asked_whom(
     research.wait_for(lambda: "broken_listener.py" in research.get("/agents", control=True).body.decode())
     model.will(calls(("research", {"a": "1", "operation": "add", "often": 2})), {"content": "Done."})
     research.post("/chat", {"user_input": "look it up", "session_id": "s"})
+    said = research.post("/timers", {"text": "call mum", "at": "tomorrow at 9"}, control=True)
+    assert said.status == 200, said.body
     page = open_page(research, "#/activity/organism")
+    expect(page.get_by_role("img", name="call mum, timer", exact=True)).to_have_count(1)
     name = research.get("/health").json()["name"]
     part = page.locator(".organism .part")
     own = page.get_by_role(
@@ -207,6 +213,8 @@ def test_picture_tells_by_shape_words_and_keys_who_asked_whom(
     expect(part.last).to_be_focused()
     page.keyboard.press("Home")
     page.keyboard.press("ArrowDown")
+    expect(page.locator(".part.timer")).to_be_focused()
+    page.keyboard.press("ArrowRight")
     assert page.evaluate("document.querySelectorAll('.organism [tabindex=\"0\"]').length") == 1
     research.post("/chat", {"user_input": "hello", "session_id": "s"})
     later = page.get_by_role(

@@ -87,13 +87,14 @@ function part(node, index, gutter, width) {
   const y = index * ROW + ROW / 2;
   const page = pageOf(node);
   const asked = askedWords(node);
+  const quiet = node.from.length > 0 && "not asked in the last hour";
   const space = width - gutter - 28;
   const one = s(page ? "a" : "g", {
     id: `part-${node.id}`.replaceAll(/\s/g, "_"),
     class: `part ${node.kind}${node.state === "ready" ? "" : " idle"}`,
     tabindex: -1,
     role: page ? "link" : "img",
-    "aria-label": [node.name, node.about, asked || "not asked in the last hour"].join(", "),
+    "aria-label": [node.name, node.about, asked || quiet].filter(Boolean).join(", "),
     ...(page && { href: page }),
   });
   one.append(

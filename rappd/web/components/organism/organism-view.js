@@ -1,6 +1,6 @@
 /** The organism: what exists here and who asked whom in the last hour, as a picture and as a table that says the same. */
 
-import { fill, h } from "../../lib/dom.js";
+import { breakable, fill, h } from "../../lib/dom.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { count } from "../../lib/format.js";
 import { organism } from "../../lib/operations.js";
@@ -75,7 +75,7 @@ function table(nodes) {
             h(
               "th",
               { scope: "row" },
-              pageOf(node) ? h("a", { href: pageOf(node) }, node.name) : node.name,
+              pageOf(node) ? h("a", { href: pageOf(node) }, breakable(node.name)) : breakable(node.name),
               h("p", { class: "soft" }, node.about),
             ),
             h("td", {}, others(node.from, "source")),
