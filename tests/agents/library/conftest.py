@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures import warm_zygote
 
 import agents.library
 from agents.contract.file_discovery import stamp_of
@@ -140,7 +141,7 @@ class Desk:
 
 @pytest.fixture
 async def supervisor() -> AsyncIterator[WorkerSupervisor]:
-    made = WorkerSupervisor(on_output=lambda key, pid, line: print(line))
+    made = WorkerSupervisor(on_output=lambda key, pid, line: print(line), launch=warm_zygote.launch)
     yield made
     await made.close()
 

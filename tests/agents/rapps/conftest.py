@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures import warm_zygote
 
 from agents.contract.file_discovery import stamp_of
 from agents.rapps.rapplication import read_rapplication
@@ -58,6 +59,6 @@ class Shop:
 
 @pytest.fixture
 async def shop(tmp_path: Path) -> AsyncIterator[Shop]:
-    supervisor = WorkerSupervisor(on_output=lambda key, pid, line: print(line))
+    supervisor = WorkerSupervisor(on_output=lambda key, pid, line: print(line), launch=warm_zygote.launch)
     yield Shop(tmp_path / "workspace", supervisor)
     await supervisor.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures import warm_zygote
 
 from agents.contract.file_discovery import find_agent_files, stamp_of
 from agents.workers.call import OnCallback
@@ -91,7 +92,7 @@ class WorkerHostClient:
 
 @pytest.fixture
 async def worker_host(tmp_path: Path) -> AsyncIterator[WorkerHostClient]:
-    supervisor = WorkerSupervisor(on_output=lambda key, pid, line: print(line))
+    supervisor = WorkerSupervisor(on_output=lambda key, pid, line: print(line), launch=warm_zygote.launch)
     yield WorkerHostClient(tmp_path / "workspace", supervisor)
     await supervisor.close()
 

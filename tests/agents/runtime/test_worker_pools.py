@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from fixtures import warm_zygote
 
 from agents.contract.agent import Agent
 from agents.contract.file_discovery import AgentFile
@@ -28,7 +29,7 @@ async def pools(tmp_path: Path) -> AsyncIterator[WorkerPools]:
     for folder in settings.values():
         Path(folder).mkdir(parents=True)
     named = {"agents_dir": settings["agents"], "data_dir": settings["data"], "deps_dir": settings["deps"]}
-    supervisor = WorkerSupervisor()
+    supervisor = WorkerSupervisor(launch=warm_zygote.launch)
     plan = PoolConfig(root, {**named, "workspace": str(root)}, private_root=tmp_path / "home")
     yield WorkerPools(supervisor, "w", plan)
     await supervisor.close()

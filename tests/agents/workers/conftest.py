@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from fixtures import warm_zygote
 
 from agents.workers.pool import WorkerPool
 from agents.workers.supervisor import WorkerSupervisor
@@ -17,7 +18,9 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 async def supervisor(home: Home) -> AsyncIterator[WorkerSupervisor]:
-    made = WorkerSupervisor(on_output=lambda *said: home.printed.append(said), preload=(ROOM,))
+    made = WorkerSupervisor(
+        on_output=lambda *said: home.printed.append(said), preload=(ROOM,), launch=warm_zygote.launch
+    )
     await made.start()
     yield made
     await made.close()

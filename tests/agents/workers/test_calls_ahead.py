@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from fixtures import warm_zygote
 from fixtures.kernel_features import end_without
 
 from agents.errors import WorkerDiedError
@@ -40,7 +41,7 @@ answer = sorted(found)
 
 @pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
 async def any_kind(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[WorkerSupervisor]:
-    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param)
+    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param, launch=warm_zygote.launch)
     await made.start()
     if (report := made.sandbox_report())["kind"] != request.param:
         await made.close()

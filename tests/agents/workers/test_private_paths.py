@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from fixtures import warm_zygote
 
 from agents.workers import ssh_access
 from agents.workers.pool import WorkerPool
@@ -128,7 +129,12 @@ async def shut_in(
     request: pytest.FixtureRequest, account: Path, monkeypatch: pytest.MonkeyPatch
 ) -> AsyncIterator[WorkerSupervisor]:
     monkeypatch.setenv("HOME", str(account))
-    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param, may_read=("~/.aws", "~/.ssh/known_hosts"))
+    made = WorkerSupervisor(
+        preload=(ROOM,),
+        sandbox=request.param,
+        may_read=("~/.aws", "~/.ssh/known_hosts"),
+        launch=warm_zygote.launch,
+    )
     (account / ".ssh" / "known_hosts").write_text("inside .ssh/known_hosts")
     await made.start()
     assert made.sandbox_report()["kind"] == request.param

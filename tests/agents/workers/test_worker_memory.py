@@ -56,7 +56,9 @@ import time; time.sleep(3); answer = "kept"
 
 @pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
 async def limited(request: pytest.FixtureRequest) -> AsyncIterator[WorkerSupervisor]:
-    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param)
+    from fixtures import warm_zygote  # here: what an ordinary account runs imports this file, too
+
+    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param, launch=warm_zygote.launch)
     await made.start()
     if (report := made.sandbox_report())["kind"] != request.param:
         await made.close()

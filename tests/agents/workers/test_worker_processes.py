@@ -13,6 +13,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from fixtures import warm_zygote
 from fixtures.kernel_features import end_without, offers_control_group
 
 from agents.errors import WorkerDiedError, WorkerStartError
@@ -59,7 +60,7 @@ def runs(pid: int, command: str) -> bool:
 
 @pytest.fixture(params=[MOUNT_NAMESPACE, LANDLOCK, NONE])
 async def any_kind(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[WorkerSupervisor]:
-    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param)
+    made = WorkerSupervisor(preload=(ROOM,), sandbox=request.param, launch=warm_zygote.launch)
     await made.start()
     if (report := made.sandbox_report())["kind"] != request.param:
         await made.close()

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from fixtures import warm_zygote
 from fixtures.kernel_features import end_without
 
 from agents.workers.pool import WorkerPool
@@ -30,7 +31,7 @@ OLD_KERNEL = "mount namespace before Linux 5.12"
 async def shut_in(request: pytest.FixtureRequest, home: Home) -> AsyncIterator[WorkerSupervisor]:
     old = ("tests.agents.workers.old_kernel",) if request.param == OLD_KERNEL else ()
     kind = MOUNT_NAMESPACE if old else request.param
-    made = WorkerSupervisor(preload=(*old, ROOM), sandbox=kind)
+    made = WorkerSupervisor(preload=(*old, ROOM), sandbox=kind, launch=warm_zygote.launch)
     await made.start()
     if (report := made.sandbox_report())["kind"] != kind:
         await made.close()

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures import warm_zygote
 
 from agents.workers import seccomp, syscalls
 from agents.workers.pool import WorkerPool
@@ -36,7 +37,7 @@ WITHOUT_USER_NAMESPACES = "mount namespace without user namespaces"
 async def shut_in(request: pytest.FixtureRequest) -> AsyncIterator[WorkerSupervisor]:
     old = ("tests.agents.workers.no_user_namespaces",) if request.param == WITHOUT_USER_NAMESPACES else ()
     kind = MOUNT_NAMESPACE if old else request.param
-    made = WorkerSupervisor(preload=(*old, ROOM), sandbox=kind)
+    made = WorkerSupervisor(preload=(*old, ROOM), sandbox=kind, launch=warm_zygote.launch)
     await made.start()
     assert made.sandbox_report()["kind"] == kind
     yield made
