@@ -20,6 +20,8 @@ HELLO, HELP, DONE, ERROR = "HELLO", "HELP", "DONE", "ERROR"
 STREAM, CANCEL, ACK = "STREAM", "CANCEL", "ACK"
 NOTE = "NOTE"
 """An event of a session that nobody answers (docs/rfcs/note.md). Never sent to another machine."""
+TODO = "todo"
+"""The ``kind`` of a NOTE with the state of an entry in a plan (``agents.brainstem.todo_plan``)."""
 ROUND = "round"
 """The ``kind`` of a NOTE that tells of a round of a model within a turn. No screen of a session shows it."""
 

@@ -51,6 +51,10 @@ class Modes(Protocol):
     result_characters: int
 
 
+NextRound = Callable[[], Awaitable[str]]
+"""Does what an answer asks for; returns what the model is told of it in its next round."""
+
+
 class Ask(msgspec.Struct):
     """The input of a turn. ``emit`` receives progress events while it runs, if anybody listens.
 
@@ -85,6 +89,8 @@ class Ask(msgspec.Struct):
     """Of earlier turns, by their ids: rounds of agents that the program, whose history this is, never saw."""
     model_call: Callable[[], Awaitable[None]] | None = None
     """Awaited before each model round; it may refuse it."""
+    go_on: Callable[[str], Awaitable[NextRound | None]] | None = None
+    """Gets an answer without calls; None where it is the last one."""
 
 
 class Answer(msgspec.Struct):
@@ -114,3 +120,5 @@ class Answer(msgspec.Struct):
     tool_calls: list[dict[str, Any]] = []
     rounds: list[Message] = []
     ending: str = ""
+    unfinished: bool = False
+    """True where there was no round left for what the model wanted next."""

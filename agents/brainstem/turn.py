@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from agents.brainstem import prompt
 from agents.brainstem.ask import Answer, Ask, Modes, TurnTool
 from agents.brainstem.client_tools import NO_TOOLS, ClientTools, beside
-from agents.brainstem.prompt import Soul
-from agents.brainstem.senses import MainStream, Senses
+from agents.brainstem.senses import MainStream, SenseOutput
 from agents.brainstem.text_calls import (
     NOT_UNDERSTOOD,
     TextCallHold,
@@ -39,14 +38,27 @@ ONLY_THOUGHTS = "The model thought, but gave no answer. Ask again, or ask for le
 WITHHELD = "The model's server withheld this answer (content filter). Say it in other words."
 
 
+class SoulText(Protocol):
+    """The text that a turn's system text begins with."""
+
+    async def text(self) -> str: ...
+
+
+class SensesNow(Protocol):
+    """The senses in force."""
+
+    @property
+    def now(self) -> SenseOutput: ...
+
+
 class Brainstem:
     """One workspace's soul, senses, roster and model, ready for turns."""
 
     def __init__(
         self,
         *,
-        soul: Soul,
-        senses: Senses,
+        soul: SoulText,
+        senses: SensesNow,
         roster: AgentRegistry,
         runner: AgentRunner,
         thinking: Provider,
@@ -73,20 +85,30 @@ class Brainstem:
         requested = ask.model or self.thinking.model
         tools = _offered(own, client)
         completion = Completion()
+        unfinished = False
         for number in range(first, first + max(1, modes.rounds)):
             asked = time.monotonic()
             completion = await self._round(turn, tools, number)
+            seconds, next_round = time.monotonic() - asked, None
             if not completion.tool_calls:
-                break
+                next_round = await ask.go_on(completion.text) if ask.go_on is not None else None
+                if next_round is None:
+                    unfinished = False
+                    break
+            unfinished = True
             if (
                 completion.prompt_sha256 and ask.on_round is not None
             ):  # the last one is the answer, recorded as that
-                ask.on_round(round_of(completion, number + 1, time.monotonic() - asked))
+                ask.on_round(round_of(completion, number + 1, seconds))
+            if next_round is not None:
+                turn.messages.append({"role": "assistant", "content": completion.text})
+                turn.messages.append({"role": "user", "content": await next_round()})
+                continue
             await run_calls(turn, completion, tools)
             if turn.tool_calls:
+                unfinished = False
                 break
-        unfinished = bool(completion.tool_calls) and not turn.tool_calls
-        if not completion.text and unfinished:
+        if not completion.text and unfinished and ask.go_on is None:
             completion = await self._round(turn, [], modes.rounds)
         text = completion.text
         if not text and not turn.tool_calls:
@@ -107,6 +129,7 @@ class Brainstem:
             turn.tool_calls,
             turn.messages[turn.given :] if turn.tool_calls and _has_rounds(turn) else [],
             completion.ending if completion.ending in ("length", "filter") else "",
+            unfinished,
         )
 
     async def _round(self, turn: TurnState, tools: list[dict[str, Any]], number: int) -> Completion:

@@ -95,6 +95,8 @@ class Agent:
     """The needs that its file declares; None for one that declares nothing."""
     private: bool = False
     """True where the owner allowed the hidden paths that its needs name."""
+    prompt: str = ""
+    """The file with its prompt below the home, where a model drives it."""
     code_origin: str = ""
     """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
     of_the_program: bool = field(init=False, compare=False)

@@ -43,6 +43,10 @@ class AgentRegistry:
         """Agents that answer now, in alphabetical order."""
         return [agent for agent in self._serving if self.offers(agent)]
 
+    def unlisted(self) -> list[Agent]:
+        """Those that would serve, and that their owner's list does not name."""
+        return [agent for agent in self._serving if not self.offers(agent)]
+
     def named(self, name: str) -> Agent | None:
         """The serving agent called ``name``, by its own name or its tool name, any case."""
         serving, lowered = self.serving(), name.casefold()

@@ -298,6 +298,11 @@ class Dispatcher:
         found = await self._store.answer_to(sender, id)
         return emergence.from_object(orjson.loads(found)) if found is not None else None
 
+    async def notes(self, thread: str, kind: str) -> list[dict[str, Any]]:
+        """The data of the NOTEs of that kind on a thread, in order."""
+        await self._store.flush()
+        return [orjson.loads(body)["data"] for body in await self._store.notes(thread, kind)]
+
     async def has_session(self, caller: str, session: Any) -> bool:
         """True when a caller has begun a thread of that session."""
         await self._store.flush()

@@ -8,7 +8,7 @@ caller is admitted to.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
@@ -139,16 +139,7 @@ class Endpoints:
 
         An agent serves one in the namespace that is made of its name.
         """
-        found = [
-            one
-            for one in self.agents(workspace, caller)
-            if one.agent is not None
-            and one.kind == "agent"
-            and (namespace or one.agent.listener is not None)
-            and (form := one.payload) is not None
-            and form.serves(namespace, root)
-        ]
-        return found[0] if len(found) == 1 else None
+        return the_server(self.agents(workspace, caller), namespace, root)
 
     def elsewhere(self, caller: Caller) -> Iterator[Endpoint[Call]]:
         """Agents of other machines that a caller may have called from here."""
@@ -169,3 +160,17 @@ class Endpoints:
                 if one.name == name:
                     return one
         return None
+
+
+def the_server(among: Iterable[Endpoint[Call]], namespace: str, root: str) -> Endpoint[Call] | None:
+    """The one of these that serves such a payload; None where there is none, or more than one."""
+    found = [
+        one
+        for one in among
+        if one.agent is not None
+        and one.kind == "agent"
+        and (namespace or one.agent.listener is not None)
+        and (form := one.payload) is not None
+        and form.serves(namespace, root)
+    ]
+    return found[0] if len(found) == 1 else None

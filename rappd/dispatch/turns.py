@@ -57,6 +57,10 @@ class RequestContext(msgspec.Struct):
     """Listeners that payloads of handlers called within the turn, all of its threads together."""
     program: ProgramInput | None = None
     model_call: Callable[[], Awaitable[None]] | None = None
+    depth: int = 0
+    """Listeners that a model drives, around it."""
+    rounds: list[str] = []
+    """Names of such listeners, once for each of their rounds within the turn."""
     user: str = ""
     """The user who began the turn, where ``envelope`` is a call within it."""
     timed: bool = False

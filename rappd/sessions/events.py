@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARTICIPANT, ROUND
+from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARTICIPANT, ROUND, TODO
 from rappd.store.records import Event
 
 SESSION_START, SESSION_END, CLEAR, BRANCH = "session_start", "session_end", "clear", "branch"
@@ -26,7 +26,7 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
     found = orjson.loads(record.body)
     data = found["data"]
     event: dict[str, Any] = {"seq": record.n, "event_id": record.id, "at": record.at // 1000}
-    if record.verb == NOTE and data.get("kind") == ROUND:
+    if record.verb == NOTE and data.get("kind") in (ROUND, TODO):
         return None
     if record.verb == NOTE:
         noted = {

@@ -137,6 +137,8 @@ SETTINGS = (
     Setting("timers.quiet", "RAPPD_TIMERS_QUIET", "text", "", "Quiet hours, as 22:00-07:00: notices of timers wait until they are over.", live=True),
     Setting("timers.model_calls", "RAPPD_TIMERS_MODEL_CALLS", "number", "100", "Model calls that timers may make in a day.",
             live=True, least=0, most=100_000),
+    Setting("organism.rounds", "RAPPD_ORGANISM_ROUNDS", "number", "25",
+            "Model rounds of a listener that a model drives, in one turn.", live=True, least=1, most=1000),
     Setting("organism.heartbeat_seconds", "RAPPD_ORGANISM_HEARTBEAT_SECONDS", "number", "0",
             "Seconds between heartbeats for listeners that take them; 0 is none.", live=True, least=0, most=86_400),
     Setting("organism.state_hours", "RAPPD_ORGANISM_STATE_HOURS", "number", "24",

@@ -98,6 +98,9 @@ WORDING = {
     "timers.zone": Wording("Time zone of timers", "Like Europe/Berlin. Empty is this computer's."),
     "timers.quiet": Wording("Quiet hours", "Like 22:00-07:00. What timers say in them is told when they are over."),
     "timers.model_calls": Wording("Model calls of timers in a day", "More are not made: each may cost money."),
+    "organism.rounds": Wording(
+        "Rounds of model-driven listeners", "How often one may ask the model in one turn; then it ends with what was done."
+    ),
     "organism.heartbeat_seconds": Wording(
         "Heartbeats of listeners", "Seconds between two; 0 is none. Only listeners that wait for them get them."
     ),

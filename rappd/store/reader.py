@@ -183,6 +183,16 @@ class Reader:
             ).fetchone()
         return row is not None
 
+    def notes(self, thread: str, kind: str) -> list[bytes]:
+        """The NOTEs of that kind on a thread, in order, as they were recorded."""
+        with in_words(self._path):
+            rows = self._db.execute(
+                f"""SELECT body FROM events {_OF} AND verb = 'NOTE'
+                AND json_extract(CAST(body AS TEXT), '$.data.kind') = ?2 ORDER BY n""",  # noqa: S608
+                (thread, kind),
+            ).fetchall()
+        return [bytes(row[0]) for row in rows]
+
     def last_notes(self, caller: str, kind: str) -> dict[str, int]:
         """The moment (µs since 1970) of the last NOTE of that kind, for each thread of a caller that has one."""
         with in_words(self._path):

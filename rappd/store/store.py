@@ -183,6 +183,10 @@ class Store:
         """See ``Reader.noted``."""
         return await self._read(Reader.noted, thread, kind)
 
+    async def notes(self, thread: str, kind: str) -> list[bytes]:
+        """See ``Reader.notes``."""
+        return await self._read(Reader.notes, thread, kind)
+
     async def last_notes(self, caller: str, kind: str) -> dict[str, int]:
         """See ``Reader.last_notes``."""
         return await self._read(Reader.last_notes, caller, kind)

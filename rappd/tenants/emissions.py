@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -22,7 +23,7 @@ from envelopes.codecs.privileged import is_privileged
 from envelopes.payloads.core import CORE_NS, PRIMITIVES
 from envelopes.payloads.form import MistypedPayloadError, PayloadForm, check
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.dispatch.endpoints import Endpoints
+from rappd.dispatch.endpoints import Call, Endpoint, Endpoints, the_server
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import TooManyCallsError
 from rappd.tenants.primitives import DelayGateway, Primitives
@@ -32,10 +33,14 @@ log = logging.getLogger(__name__)
 MOST_PAYLOADS = 64
 """Calls that come from payloads within one turn, and payloads of one answer."""
 
-Call = Callable[[Agent, RequestContext, dict[str, Any], dict[str, Any] | None], Awaitable[AgentResult]]
+Find = Callable[[str, str], Endpoint[Call] | None]
+"""(namespace, root) -> the one listener that serves such a payload."""
+CallListener = Callable[
+    [Agent, RequestContext, dict[str, Any], dict[str, Any] | None], Awaitable[AgentResult]
+]
 
 
-class _Part(msgspec.Struct):
+class PayloadPart(msgspec.Struct):
     """A payload on its way: its value where a listener here serves it, and how it reads in an answer."""
 
     text: str
@@ -51,6 +56,14 @@ class _Part(msgspec.Struct):
         return self.serves is not None or (self.core and self.root in PRIMITIVES)
 
 
+class Sent(msgspec.Struct):
+    """A payload of a model's text that was sent: to whom, the text of what answered it, and the roots of that."""
+
+    to: str
+    text: str
+    roots: list[str]
+
+
 class Emissions:
     """Follows what handlers of one tenant emit."""
 
@@ -59,7 +72,7 @@ class Emissions:
         workspace: str,
         endpoints: Endpoints,
         dispatcher: Dispatcher,
-        call: Call,
+        call: CallListener,
         delays: Callable[[], DelayGateway | None] = lambda: None,
     ) -> None:
         """``call`` performs a listener as a recorded call on the thread of its context."""
@@ -69,14 +82,14 @@ class Emissions:
             dispatcher,
             call,
         )
-        self._primitives = Primitives(workspace, endpoints, dispatcher, call, delays)
+        self.primitives = Primitives(workspace, endpoints, dispatcher, call, delays)
 
     async def send(self, context: RequestContext, payload: EmittedPayload) -> list[EmittedPayload]:
         """Sends one payload on the thread of ``context`` itself; the payloads that answer it.
 
         One that no listener here takes is its own answer.
         """
-        answers: list[_Part] = []
+        answers: list[PayloadPart] = []
         for part in await self._parts(context, payload):
             if part.serves is None:
                 answers.append(part)
@@ -86,6 +99,42 @@ class Emissions:
             ran = await self._call(part.serves, context, part.data, None)
             answers += _answered(ran)
         return [_emitted(part) for part in answers]
+
+    async def sendable(self, text: str, among: Sequence[Endpoint[Call]]) -> list[PayloadPart]:
+        """The payloads in a model's text that ``among`` serve, or ``core``; all else is text."""
+        if "<" not in text:
+            return []
+        return [
+            part
+            for part in await asyncio.to_thread(self._parts_of_text, partial(the_server, among), text)
+            if part.is_sent
+        ]
+
+    async def send_all(
+        self,
+        context: RequestContext,
+        agent: Agent,
+        parts: Sequence[PayloadPart],
+        of_core: Callable[[str, Any], Awaitable[Sequence[EmittedPayload]]],
+    ) -> list[Sent]:
+        """Sends payloads of ``agent``; what answered each. ``of_core`` answers those of rappd itself."""
+        self._count(context, len(parts))
+        context.emitted.extend(part.root for part in parts if part.serves is None)
+        threads = self._threads(
+            context, [part for part in parts if part.serves is not None and part.serves.name != agent.name]
+        )
+        found: list[Sent] = []
+        for part in parts:
+            if part.serves is None:
+                answers = list(await of_core(part.root, part.data))
+                found.append(Sent(part.root, _texts(answers), [one.root for one in answers if one.root]))
+                continue
+            itself = part.serves.name == agent.name  # goes on by itself on the same thread
+            inner = context if itself else threads.pop(0)
+            ran = await self._call(part.serves, inner, part.data, None)
+            roots = [part.serves.name, *(one.root for one in ran.payloads)] if ran.ok else []
+            found.append(Sent(part.serves.name, ran.result if ran.ok else f"Error: {ran.result}", roots))
+        return found
 
     async def follow(
         self,
@@ -109,7 +158,7 @@ class Emissions:
             return _answer(ran, parts)
         context.emitted.extend(part.root for part in sent if part.serves is None)
         threads = self._threads(context, [part for part in sent if part.serves is not None])
-        answers: list[_Part] = []
+        answers: list[PayloadPart] = []
         for part in parts:
             if part.serves is not None:
                 inner = threads.pop(0)
@@ -121,10 +170,10 @@ class Emissions:
         return _answer(ran, answers)
 
     async def _of_core(
-        self, context: RequestContext, agent: Agent, arguments: dict[str, Any], part: _Part
-    ) -> list[_Part]:
-        found = await self._primitives.perform(context, agent, arguments, part.root, part.data, self.send)
-        return [_Part(_shown(one), one.root, _data(one), core=one.core) for one in found]
+        self, context: RequestContext, agent: Agent, arguments: dict[str, Any], part: PayloadPart
+    ) -> list[PayloadPart]:
+        found = await self.primitives.perform(context, agent, arguments, part.root, part.data, self.send)
+        return [PayloadPart(_shown(one), one.root, _data(one), core=one.core) for one in found]
 
     @staticmethod
     def _count(context: RequestContext, more: int) -> None:
@@ -133,7 +182,7 @@ class Emissions:
                 f"More than {MOST_PAYLOADS} payloads would be sent in one turn.", do="Ask for less at once."
             )
 
-    def _threads(self, context: RequestContext, calls: list[_Part]) -> list[RequestContext]:
+    def _threads(self, context: RequestContext, calls: list[PayloadPart]) -> list[RequestContext]:
         """A thread for each call, before the first is made: N payloads fork N paths."""
         names: Counter[str] = Counter()
         found = []
@@ -152,40 +201,43 @@ class Emissions:
         inner: RequestContext,
         asked: Agent,
         data: dict[str, Any],
-    ) -> list[_Part]:
+    ) -> list[PayloadPart]:
         """The parts of the answer to a call. What of it the emitting handler takes goes back to that one."""
         ran = await self._call(asked, inner, data, None)
         if not ran.ok:
-            return [_Part(f"Error: {ran.result}")]
+            return [PayloadPart(f"Error: {ran.result}")]
         if not ran.payloads:
-            return [_Part(ran.result)]
-        answers: list[_Part] = []
+            return [PayloadPart(ran.result)]
+        answers: list[PayloadPart] = []
         for one in ran.payloads:
             value = _value(emitter.listener, one)
             if value is None:
-                answers.append(_Part(_shown(one), one.root, _data(one), core=one.core))
+                answers.append(PayloadPart(_shown(one), one.root, _data(one), core=one.core))
                 continue
             self._count(context, 1)
             context.emitted.append(emitter.name)
             answers += _answered(await self._call(emitter, context, value, None))
         return answers
 
-    async def _parts(self, context: RequestContext, emitted: EmittedPayload) -> list[_Part]:
+    async def _parts(self, context: RequestContext, emitted: EmittedPayload) -> list[PayloadPart]:
+        def find(namespace: str, root: str) -> Endpoint[Call] | None:
+            return self._endpoints.listener(self._workspace, namespace, root, context.caller)
+
         if emitted.text is None:
             data = _data(emitted)
             if emitted.core:
-                return [_Part(_shown(emitted), emitted.root, data, core=True)]
-            serves = self._served(context, emitted.root, "", data)
+                return [PayloadPart(_shown(emitted), emitted.root, data, core=True)]
+            serves = self._served(find, emitted.root, data)
             return [
-                _Part(
+                PayloadPart(
                     _shown(emitted), emitted.root, data if serves is None else serves[1], serves and serves[0]
                 )
             ]
         if "<" not in emitted.text:
-            return [_Part(emitted.text)]
-        return await asyncio.to_thread(self._parts_of_text, context, emitted.text)
+            return [PayloadPart(emitted.text)]
+        return await asyncio.to_thread(self._parts_of_text, find, emitted.text)
 
-    def _parts_of_text(self, context: RequestContext, text: str) -> list[_Part]:
+    def _parts_of_text(self, find: Find, text: str) -> list[PayloadPart]:
         from envelopes.payloads.xml import (  # only those pay for lxml whose handlers write XML
             parts_of,
             value_as_it_is,
@@ -197,12 +249,13 @@ class Emissions:
             if is_privileged(one.namespace):  # handler output included: structure is no listener's to change
                 log.warning("security: a handler's answer held a privileged message, which was dropped")
                 continue
-            part = _Part(one.text, one.root)
+            part = PayloadPart(one.text, one.root)
             if one.namespace == CORE_NS and (form := PRIMITIVES.get(one.root)) is not None:
                 part.core, part.data = True, value_as_it_is(form, one.element)
                 found.append(part)
                 continue
-            listener = self._listener(context, one.root, one.namespace) if one.element is not None else None
+            found_one = find(one.namespace, one.root) if one.element is not None else None
+            listener = found_one.agent if found_one is not None else None
             if listener is not None and listener.listener is not None:
                 try:
                     part.data, part.serves = value_of(listener.listener, one.element), listener
@@ -211,21 +264,16 @@ class Emissions:
             found.append(part)
         return found
 
-    def _served(
-        self, context: RequestContext, root: str, namespace: str, data: Any
-    ) -> tuple[Agent, dict[str, Any]] | None:
+    @staticmethod
+    def _served(find: Find, root: str, data: Any) -> tuple[Agent, dict[str, Any]] | None:
         """The listener that serves a payload, and its checked value; None where there is none."""
-        agent = self._listener(context, root, namespace)
-        if agent is None or agent.listener is None:
+        found = find("", root)
+        if found is None or found.agent is None or found.agent.listener is None:
             return None
         try:
-            return agent, check(agent.listener, data)
+            return found.agent, check(found.agent.listener, data)
         except MistypedPayloadError:
             return None
-
-    def _listener(self, context: RequestContext, root: str, namespace: str) -> Agent | None:
-        found = self._endpoints.listener(self._workspace, namespace, root, context.caller)
-        return found.agent if found is not None else None
 
 
 def _value(form: PayloadForm | None, payload: EmittedPayload) -> dict[str, Any] | None:
@@ -246,21 +294,25 @@ def _shown(payload: EmittedPayload) -> str:
     return payload.text if payload.text is not None else bytes(payload.data).decode()
 
 
-def _emitted(part: _Part) -> EmittedPayload:
+def _emitted(part: PayloadPart) -> EmittedPayload:
     if part.root and part.data is not None:
         return EmittedPayload(root=part.root, data=msgspec.Raw(orjson.dumps(part.data)), core=part.core)
     return EmittedPayload(text=part.text)
 
 
-def _answered(ran: AgentResult) -> list[_Part]:
+def _texts(answers: list[EmittedPayload]) -> str:
+    return "\n".join(_shown(one) for one in answers)
+
+
+def _answered(ran: AgentResult) -> list[PayloadPart]:
     """The parts of an answer of a listener that nobody else gets."""
     if not ran.ok:
-        return [_Part(f"Error: {ran.result}")]
-    found = [_Part(_shown(one), one.root, _data(one), core=one.core) for one in ran.payloads]
-    return found or [_Part(ran.result)]
+        return [PayloadPart(f"Error: {ran.result}")]
+    found = [PayloadPart(_shown(one), one.root, _data(one), core=one.core) for one in ran.payloads]
+    return found or [PayloadPart(ran.result)]
 
 
-def _answer(ran: AgentResult, parts: list[_Part]) -> AgentResult:
+def _answer(ran: AgentResult, parts: list[PayloadPart]) -> AgentResult:
     """The result of the whole: its payloads, and their text."""
     payloads = [_emitted(part) for part in parts]
     alone = len(parts) == 1

@@ -39,6 +39,8 @@ class DelayGateway(Protocol):
 
 Send = Callable[[RequestContext, EmittedPayload], Awaitable[list[EmittedPayload]]]
 """Sends a payload on the thread of a context; returns what answers it."""
+Planned = Callable[[str, dict[str, Any]], EmittedPayload]
+"""Answers ``todo-until`` or ``todo-complete``. Raises ``ReportableError``."""
 CallAgent = Callable[[Agent, RequestContext, dict[str, Any], dict[str, Any] | None], Awaitable[AgentResult]]
 
 
@@ -64,10 +66,11 @@ class Primitives:
         root: str,
         value: Any,
         send: Send,
+        planned: Planned | None = None,
     ) -> list[EmittedPayload]:
         """Payloads that answer a primitive of a handler, which was called with ``arguments``; errors are answers, too.
 
-        Raises ``TooManyCallsError``.
+        ``planned`` keeps the plan of a listener that a model drives. Raises ``TooManyCallsError``.
         """
         request = self._dispatcher.record_call(
             context,
@@ -77,7 +80,10 @@ class Primitives:
         )
         try:
             found = check(PRIMITIVES[root], value)
-            answers = await self._perform(context, emitter, arguments, root, found, send)
+            if planned is not None and root.startswith("todo-"):
+                answers = [planned(root, found)]
+            else:
+                answers = await self._perform(context, emitter, arguments, root, found, send)
         except ReportableError as problem:
             told = {"code": problem.status, "msg": problem.with_advice(), "reason": problem.code}
             self._dispatcher.record_result(context, request, ERROR, {**told, "agent": root})

@@ -20,7 +20,7 @@ from agents.brainstem.turn import round_of
 from agents.contract.agent import Agent
 from agents.contract.agent_contract import distinct
 from agents.providers.lazy_imports import load
-from agents.providers.provider import Completion
+from agents.providers.provider import Completion, Usage
 from agents.runtime.answers import EmittedPayload
 from agents.runtime.result_text import OnPiece
 from agents.runtime.runner import AgentResult
@@ -38,6 +38,7 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import WORKFLOW, Call, Endpoint
 from rappd.dispatch.paused_turns import rounds_of
 from rappd.dispatch.rights import OWNER, PROGRAM, Caller
+from rappd.dispatch.rows import DEEPEST
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import (
     AgentFailedError,
@@ -48,11 +49,12 @@ from rappd.errors import (
     UnansweredError,
     UsageProblemError,
 )
+from rappd.tenants.driven_listeners import DrivenListeners
 from rappd.tenants.emissions import Emissions
 from rappd.tenants.listener_states import StatefulCall
 from rappd.tenants.primitives import CORE_ID
 from rappd.tenants.tenant_context import TenantContext
-from rappd.tenants.tenant_endpoints import LOOKS
+from rappd.tenants.tenant_endpoints import LOOKS, agent_endpoints
 from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler
 
 log = logging.getLogger(__name__)
@@ -77,6 +79,17 @@ class TenantRequestHandler:
             dispatcher,
             partial(self.call, nested=True),
             tenant.delays,
+        )
+        self.driven = DrivenListeners(
+            tenant.private_root,
+            tenant.what_exists,
+            tenant.rounds,
+            tenant.brainstem,
+            dispatcher.endpoints,
+            dispatcher,
+            self._emissions,
+            lambda: agent_endpoints(tenant.name, tenant.node, tenant.registry.unlisted(), self.call),
+            tenant.gateway_tools,
         )
 
     async def perform(self, context: RequestContext) -> dict[str, Any]:
@@ -367,6 +380,8 @@ class TenantRequestHandler:
 
         if agent.listener is not None:
             arguments = check(agent.listener, arguments)
+        if agent.prompt:
+            return await self._drive(context, request, agent, arguments)
         rights = CallbackRights(
             agent, caller.operator, LOOKS.admits(caller), used, self._reach(context), context.model_call
         )
@@ -395,6 +410,22 @@ class TenantRequestHandler:
             if held is not None:
                 held.undo()
             raise
+
+    async def _drive(
+        self, context: RequestContext, request: Envelope, agent: Agent, arguments: dict[str, Any]
+    ) -> AgentResult:
+        """A call of a listener that a model drives."""
+        if context.depth >= DEEPEST:
+            raise TooManyCallsError(
+                f"More than {DEEPEST} calls would be inside one another.", do="Ask for less at once."
+            )
+        context.usage = context.usage or Usage()  # one sum for both
+        here = replace_struct(context, envelope=request, user=context.person, depth=context.depth + 1)
+
+        def call(tool: Agent) -> Call:
+            return partial(self.call, tool, sender=request.recipient)
+
+        return await self.driven.perform(here, agent, arguments, partial(self._on_round, here, request), call)
 
     def _on_round(self, context: RequestContext, request: Envelope, told: Round) -> None:
         """Records a round of a model on behalf of ``request``, and tells this machine's own who follows the turn."""

@@ -36,6 +36,7 @@ from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.notices.notices import Notices
 from rappd.organism.in_force import OrganismInForce
+from rappd.organism.organism import Organism
 from rappd.organism.schemas import ListenerSchemas
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
@@ -66,6 +67,7 @@ log = logging.getLogger(__name__)
 HOST = "brainstem"
 """The name of the host's tenant; every other is named by a twin's key."""
 
+_NO_ORGANISM = Organism()
 _LOOK_SECONDS = 0.5
 _GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
 
@@ -205,6 +207,9 @@ class Tenant:
             models=services.models,
             schemas=self.schemas,
             states=services.states,
+            private_root=private_root,
+            what_exists=self._what_exists,
+            rounds=lambda: services.settings.number("organism.rounds"),
             is_of_buddies=self.is_of_buddies,
             heard=heard,
         )
@@ -212,6 +217,10 @@ class Tenant:
         self.callbacks = WorkerCallbackHandler(context, services.providers, settings)
         self.requests = TenantRequestHandler(context, self.callbacks, services.dispatcher)
         services.dispatcher.route(self.id, name, self.handle, repeatable=self.requests.may_begin_again)
+
+    def _what_exists(self) -> Organism:
+        """The ``organism.yaml`` in force, of which twins are not."""
+        return self.organism.current if self.name == HOST else _NO_ORGANISM
 
     def _is_offered(self, agent: Agent) -> bool:
         """True for what ``organism.yaml`` names, where it has a list. Twins are not of it: each is a whole of its own."""
@@ -247,8 +256,8 @@ class Tenant:
         return changes
 
     def serving(self) -> list[Agent]:
-        """Its agents and listeners that serve now."""
-        return self.registry.serving()
+        """Its agents and listeners that serve now, those that a model drives last."""
+        return [*self.registry.serving(), *self.requests.driven.agents()]
 
     async def tell(self, listener: Agent, value: dict[str, Any]) -> None:
         """Calls a listener with a message of the system, on a thread of ``core``."""
@@ -259,7 +268,7 @@ class Tenant:
         self.title = title or self.title
         if self._closed:
             return
-        agents = agent_endpoints(self.name, self.node, self.registry.serving(), self.requests.call)
+        agents = agent_endpoints(self.name, self.node, self.serving(), self.requests.call)
         whole = whole_endpoint(self.name, self.id, self.title, self.handle)
         self._shared.dispatcher.endpoints.publish(whole, agents)
 

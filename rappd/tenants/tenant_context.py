@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from agents.brainstem.turn import Brainstem
@@ -13,7 +14,7 @@ from agents.runtime.runner import AgentRunner
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.turns import RequestContext
 from rappd.notices.notices import Notices
-from rappd.organism.organism import RemoteTool
+from rappd.organism.organism import Organism, RemoteTool
 from rappd.organism.schemas import ListenerSchemas
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
@@ -79,4 +80,7 @@ class TenantContext:
     models: ModelChoices
     schemas: ListenerSchemas
     states: ListenerStates
+    private_root: Path
+    what_exists: Callable[[], Organism]
+    rounds: Callable[[], int]
     is_of_buddies: Callable[[Agent], bool]

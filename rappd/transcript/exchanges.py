@@ -10,7 +10,7 @@ import msgspec
 import orjson
 
 from envelopes.codecs.pictures import Picture, recorded
-from envelopes.envelope import DONE, ERROR, HELP, NOTE, ROUND
+from envelopes.envelope import DONE, ERROR, HELP, NOTE, ROUND, TODO
 from rappd.store.records import Event
 
 
@@ -52,13 +52,26 @@ _NAMESPACE = re.compile(r' xmlns="[^"]*"')
 class Exchange(msgspec.Struct):
     """A HELP with its DONE or ERROR; either may be missing.
 
-    ``calls`` are the calls it led to, ``rounds`` what models said meanwhile.
+    ``calls`` are the calls it led to, ``rounds`` what models said meanwhile, ``todos`` what they waited for.
     """
 
     asked: Message | None
     answered: Message | None = None
     calls: list[Exchange] = msgspec.field(default_factory=list)
     rounds: list[Message] = msgspec.field(default_factory=list)
+    todos: list[Message] = msgspec.field(default_factory=list)
+
+    @property
+    def plan(self) -> list[dict[str, str]]:
+        """Entries of the plan that it made, ``{id, text, state}``, each as it was in the end."""
+        found: dict[str, dict[str, str]] = {}
+        for one in self.todos:
+            todo = one.data.get("todo")
+            if isinstance(todo, dict) and isinstance(id := todo.get("id"), str):
+                state = str(todo.get("state", ""))
+                text = str(one.data.get("text", "")).removesuffix(f": {state}")
+                found[id] = {"id": id, "text": text, "state": state}
+        return list(found.values())
 
     @property
     def steps(self) -> list[Exchange | Message]:
@@ -127,6 +140,9 @@ def exchanges(events: Iterable[Event]) -> list[Exchange]:
         turn = waiting.get(event.parent or "")
         if event.verb == NOTE and message.data.get("kind") == ROUND and turn is not None:
             turn.rounds.append(message)
+            continue
+        if event.verb == NOTE and message.data.get("kind") == TODO and turn is not None:
+            turn.todos.append(message)
             continue
         if turn is None and exchange.agent:
             turn = _turn_of(event.sender, waiting)

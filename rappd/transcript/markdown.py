@@ -72,6 +72,12 @@ def _turn(exchange: Exchange, named: _Names) -> Iterator[str]:
 def _steps(exchange: Exchange) -> Iterator[str]:
     for step in exchange.steps:
         yield from _round(step) if isinstance(step, Message) else _call(step)
+    if plan := exchange.plan:
+        lines = (
+            f"- [{' ' if one['state'] == 'open' else 'x'}] {_plain(one['text'])} ({one['state']})"
+            for one in plan
+        )
+        yield "\n".join(lines)
 
 
 def _round(message: Message) -> Iterator[str]:

@@ -36,7 +36,7 @@ def tree(threads: Sequence[ThreadRow], events: Iterable[Event]) -> dict[str, Any
     """``{"thread", "threads", "steps"}``: the first of ``threads``, all of them, and their steps inside one another.
 
     A step has its kind (turn, call, round or note), the thread and path that it stands on, the names of who asked and who
-    was asked, and the steps that it led to. Rendered paths are for people: a name may have dots.
+    was asked, the steps that it led to, and perhaps the ``plan`` that it made. Rendered paths are for people: a name may have dots.
     """
     paths = {one.id: one.names for one in threads}
     return {
@@ -65,6 +65,7 @@ def _step(exchange: Exchange, paths: dict[str, list[str]]) -> dict[str, Any]:
         "seconds": exchange.seconds,
         "asked": headline(_asked(exchange), _WIDTH),
         "answered": headline(answered.text, _WIDTH) if answered is not None else "",
+        **({"plan": plan} if (plan := exchange.plan) else {}),
         "steps": [
             _round(one, paths) if isinstance(one, Message) else _step(one, paths) for one in exchange.steps
         ],

@@ -73,7 +73,8 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     ``state`` is done, stopped, failed or open; ``kind`` is "turn", "call" for an agent's call outside of any turn, or
     "note". ``timer`` is there where a timer asked: its id, the moment that it was due in ms, and how many seconds late it was.
     ``agents_used`` are there where a model was offered agents, ``rounds`` where a real
-    model said something before its answer, ``pictures`` where some went with the sentence: their types, names and sizes.
+    model said something before its answer, ``plans`` where listeners waited for something, ``pictures`` where some went with the
+    sentence: their types, names and sizes.
     """
     first = exchange.asked or exchange.answered
     assert first is not None
@@ -103,10 +104,12 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     }
     if rounds := _rounds(exchange):
         row["rounds"] = rounds
+    if plans := _plans(exchange):
+        row["plans"] = plans
     used = answered.data.get("agents_used") if answered is not None else None
     if isinstance(used, list):
         row["agents_used"] = used
-    if asked is not None and isinstance(timer := asked.data.get("timer"), dict):
+    if asked is not None and isinstance(timer := asked.data.get("timer", asked.data.get("delay")), dict):
         row["timer"] = timer
     if asked is not None and asked.pictures:
         row["pictures"] = picture_rows(asked.pictures)
@@ -121,6 +124,12 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
             "code": _text(answered, "reason") or "failed",
         }
     return row
+
+
+def _plans(exchange: Exchange) -> list[dict[str, Any]]:
+    """The plans of the listeners that were called: ``{by, todos}``."""
+    own = [{"by": exchange.agent, "todos": plan}] if (plan := exchange.plan) else []
+    return [*own, *(one for call in exchange.calls for one in _plans(call))]
 
 
 def _rounds(exchange: Exchange) -> list[dict[str, Any]]:

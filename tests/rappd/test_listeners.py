@@ -168,7 +168,7 @@ def test_listeners_that_call_one_another_end_at_level_sixteen(desk: RunningDaemo
         "def again(payload: Again) -> Again:\n    return payload\n"
     )
     desk.drop("again_listener.py", echo)
-    desk.wait_for(lambda: "again" in rows(desk), what="the listener")
+    desk.wait_for(lambda: "again" in desk.agent_names(), what="the listener")
     done = run(desk, "again", text="x")
     assert not done["ok"] and "More than 16 calls" in done["result"]
 

@@ -163,6 +163,10 @@ def _show_step(step: dict[str, Any], depth: int, above: list[str]) -> None:
     print_out(f"{lead}{line}" if step["kind"] == "turn" else dim(f"{lead}{line}"))
     for one in step["steps"]:
         _show_step(one, depth + 1, step["path"])
+    for todo in step.get("plan", ()):
+        mark = {"open": "☐", "came": "☑"}.get(todo["state"], "☒")
+        told = strip_control(f"{mark} {todo['text']} ({todo['state']})")
+        print_out(f"{lead}  {beginning(told, terminal_width() - len(lead) - 2)}")
     if step["state"] == "open":
         print_out(f"{lead}  {status_mark('note')} no answer")
     elif step["answered"]:

@@ -295,6 +295,10 @@ const ACT = {
       whole: result.length,
     });
   },
+  work: (turn, data) => {
+    if (data.work?.kind !== "plan") return;
+    turn.plans = [...(turn.plans ?? []).filter((plan) => plan.by !== data.work.by), { by: data.work.by, todos: data.work.todos }];
+  },
   notice: (turn, data) => {
     turn.notices.push(data.text ?? "");
   },

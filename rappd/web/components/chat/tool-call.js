@@ -29,6 +29,28 @@ export function callView(call) {
   };
 }
 
+const STATES = { open: ["☐", "waited for"], came: ["☑", "came"], "given up": ["☒", "given up"] };
+
+/** The plan of a listener that a model drives: what it waits for, and what became of that. */
+export const planView = ({ by, todos }) =>
+  h(
+    "section",
+    { class: "plan", "aria-label": `Plan of ${by}` },
+    h("p", { class: "soft" }, `Plan of ${by}`),
+    h("ul", { role: "list" }, todos.map(entryView)),
+  );
+
+function entryView({ text, state }) {
+  const [sign, said] = STATES[state] ?? STATES.open;
+  return h(
+    "li",
+    {},
+    h("span", { class: "sign", "aria-hidden": "true" }, sign),
+    h("span", {}, text),
+    h("span", { class: "soft" }, said),
+  );
+}
+
 /** The view of a round of a model that was not the answer: what it said, what it chose, its tokens and cost. */
 export function roundView(round) {
   const tokens = (round.input_tokens ?? 0) + (round.output_tokens ?? 0);

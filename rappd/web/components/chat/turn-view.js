@@ -1,6 +1,6 @@
 /** One turn of the conversation, as it is read: what you wrote, what was called, what came back. */
 
-import { callView, roundView } from "./tool-call.js";
+import { callView, planView, roundView } from "./tool-call.js";
 import { copyText, fill, h, withCode } from "../../lib/dom.js";
 import { count, duration } from "../../lib/format.js";
 import { connectButton, downloadOf, withoutHint } from "./connect-model.js";
@@ -28,6 +28,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
   const pictures = turn.pictures?.length ? h("div", {}) : null;
   const receipt = h("p", { class: "receipt" });
   const calls = h("div", { class: "calls" });
+  const plans = h("div", { class: "plans" });
   const answer = h("div", { class: "answer" });
   const waiting = h(
     "p",
@@ -41,6 +42,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
   const after = h("div", { class: "after" });
   const views = new Map();
   let roundsDrawn = 0;
+  let plansDrawn;
   let timer = 0;
   let text = null;
   let over = "";
@@ -58,7 +60,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
       "div",
       { class: "line reply" },
       h("h2", { class: "who" }, name),
-      h("div", { class: "said" }, thoughts, calls, answer, waiting, after),
+      h("div", { class: "said" }, thoughts, calls, plans, answer, waiting, after),
     ),
   );
 
@@ -98,6 +100,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
       views.get(call.call).update(turn.thread);
     }
     drawRounds(turn.calls.length);
+    if (turn.plans !== plansDrawn) fill(plans, (plansDrawn = turn.plans)?.map(planView));
     if (turn.thoughts && thoughtsText.textContent !== turn.thoughts) {
       if (!thoughts.firstChild) thoughts.append(foldedThoughts(thoughtsText));
       thoughtsText.textContent = turn.thoughts;

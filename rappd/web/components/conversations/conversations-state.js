@@ -153,6 +153,7 @@ export function turnOf(row, thread) {
     text: row.running ? "" : row.text,
     calls: row.running ? [] : row.calls,
     rounds: row.running ? [] : row.rounds,
+    plans: row.running ? [] : row.plans,
     notices: row.notices,
     lastId: "",
     thread,

@@ -4,6 +4,7 @@ import { h, visuallyHidden } from "../../lib/dom.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { clock, day, duration, moment } from "../../lib/format.js";
 import { threads } from "../../lib/operations.js";
+import { planView } from "../chat/tool-call.js";
 import { staleList } from "../ui/stale-list.js";
 import { speakerName } from "./speaker-name.js";
 
@@ -49,6 +50,7 @@ function stepView(step, above, closed) {
   const inside = [
     step.steps.length > 0 &&
       h("ol", { class: "thread-steps", role: "list" }, step.steps.map((one) => stepView(one, step.path, closed))),
+    step.plan && planView({ by: step.name, todos: step.plan }),
     step.answered && step.kind !== "note" && h("p", { class: "step-answer" }, step.answered),
   ].filter(Boolean);
   const moved = step.path.join("\n") !== above.join("\n");
