@@ -70,7 +70,6 @@ async def connect(request: web.Request) -> web.StreamResponse:
     except ReportableError as found:
         note_refusal(request, "acp", None, found)
         return problem(found)
-    program.daemon.programs.seen(program)
     most = MOST_AT_ONCE if FEDERATION in request.app else jsonrpc.MOST_BYTES
     socket = web.WebSocketResponse(heartbeat=_HEARTBEAT, max_msg_size=most, compress=False)
     if not socket.can_prepare(request).ok:
@@ -198,7 +197,7 @@ class AcpConnection:
         self._reads_files = acp.reads_files(call)
         if name := shown_name(acp.client_name(call)):
             self._program = replace(self._program, name=name)
-            self._program.daemon.programs.seen(self._program)
+        self._program.daemon.programs.seen(self._program)
         return acp.welcome(__version__)
 
     async def _new(self, call: RpcCall) -> dict[str, Any]:
