@@ -47,10 +47,10 @@ storm: $(VENV)/.tested
 test-models: $(VENV)/.tested
 	$(BIN)/python -m pytest -rs tests/models
 
-# Programs of others against a daemon: those of tests/programs/pins, from PyPI and npm.
+# Programs of others against a daemon: those of tests/programs/pins, from PyPI and npm; as root from another machine, too.
 test-programs: $(VENV)/.tested
 	@PYTHON=$(BIN)/python sh tests/client-programs $(VENV)/programs
-	$(BIN)/python -m pytest -rs tests/rappd/programs
+	RAPPD_TEST_PROGRAMS=all $(BIN)/python -m pytest -rs tests/rappd/programs tests/lan/test_programs.py
 
 # Takes the defences of tests/defences out, one at a time: which named test notices? DEFENCES="eggs --seconds 200"
 defences: $(VENV)/.tested

@@ -22,6 +22,7 @@ from rappd.features.calls.operations import call_data
 from rappd.federation.errors import ShuttingDownError
 from rappd.listeners import program_turns, programs
 from rappd.listeners.programs import Program, Target
+from rappd.listeners.recorded_turns import earlier
 from rappd.store.conversation_table import PROGRAM_SESSION
 from rappd.store.turn_table import RecordedTurn, TurnRow, recorded_turn, recorded_turns
 
@@ -69,7 +70,11 @@ class Tasks:
                 more=more,
             )
         await programs.target_of(self._program, self._target.id)  # may it talk?
-        request = ChatRequest(sent.text, [], None, self._program.sender, pictures=sent.pictures)
+        history: list[dict[str, Any]] = []
+        if sent.context:  # its messages carry no history: the record has it
+            context = await program_turns.session_of(self._program, self._target, context)
+            history = await earlier(self._program, self._target, context)
+        request = ChatRequest(sent.text, history, None, self._program.sender, pictures=sent.pictures)
         return await program_turns.begin(
             self._program, self._target, request, id=key, session=context, more=more
         )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,10 +23,10 @@ SAY = "take your time"
 
 
 @pytest.fixture
-def model() -> Iterator[WillingModel]:
-    server = WillingModel()
+def model(tmp_path: Path) -> Iterator[WillingModel]:
+    server = WillingModel(tmp_path / "model")
     server.start()
-    server.held = True
+    server.signs.anew(held=True)
     yield server
     server.stop()
 
@@ -37,9 +38,9 @@ def daemon(make_daemon: Callable[..., RunningDaemon], model: WillingModel) -> Ru
 
 
 def _kill(daemon: RunningDaemon, model: WillingModel) -> None:
-    assert model.waiting.wait(30)
+    assert model.signs.wait_for("waiting")
     daemon.kill()
-    model.held = False
+    model.signs.let_go()
     daemon.start()
 
 
@@ -55,7 +56,7 @@ def test_mcp_on_stdio_gets_one_error_and_the_next_call_an_answer(
             heard.append(_heard(bridge))
         found = heard[-1]["result"]
         assert (found["isError"], "cut off" in found["content"][0]["text"]) == (True, True), heard
-        assert model.begun == 1
+        assert model.signs.begun == 1
         _say(bridge, message("tools/call", id=2, name="ask", arguments={"message": "hi"}))
         after = _heard(bridge)
         assert (after["id"], after["result"]["content"][0]["text"]) == (2, HELLO), (
@@ -93,7 +94,7 @@ def test_mcp_over_http_a_repeat_of_a_cut_stream_gets_the_recorded_end(
         ends.append(json.loads(data.strip().splitlines()[-1].removeprefix("data: "))["result"])
     assert ends[0]["content"] == ends[1]["content"]
     assert "cut off" in ends[0]["content"][0]["text"]
-    assert model.begun == 1
+    assert model.signs.begun == 1
 
 
 def test_acp_gets_one_error_and_the_session_has_what_was_said(
@@ -107,7 +108,7 @@ def test_acp_gets_one_error_and_the_session_has_what_was_said(
         error = one.answer_to(id)["error"]
         assert "cut off" in error["message"]
         assert one.said() in ("", "The beginning, "), "what was said before the kill comes once"
-        assert model.begun == 1
+        assert model.signs.begun == 1
         assert one.prompt(session, "hi") == "end_turn"
         assert one.said() == HELLO
     with editor(daemon) as again:

@@ -5,6 +5,7 @@ The lines of docs/clients.md are run as they stand there.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -196,3 +197,20 @@ def test_the_lines_of_the_page_are_answered(daemon: RunningDaemon, tmp_path: Pat
         lines = ["sh", "-c", block(mark, daemon.port)]
         ran = subprocess.run(lines, env=shell, capture_output=True, text=True, timeout=60, check=False)
         assert told in ran.stdout, ran.stderr
+
+
+def test_acpx_says_hi(daemon: RunningDaemon, tmp_path: Path) -> None:
+    folder = node_with("acpx") / "node_modules" / ".bin"
+    own = {"HOME": str(tmp_path), "RAPP_HOME": str(daemon.home)}
+    path = f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    lines = ["sh", "-c", block("acpx", daemon.port)]
+    ran = subprocess.run(
+        lines,
+        env={**own, "PATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=90,
+        check=False,
+    )
+    assert "fake-llm: hi" in ran.stdout, ran.stdout + ran.stderr

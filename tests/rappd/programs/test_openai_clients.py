@@ -173,3 +173,13 @@ def _run(words: list[str], folder: Path, **environment: str) -> subprocess.Compl
         timeout=100,
         check=False,
     )
+
+
+def test_aider_says_hi(daemon: RunningDaemon, tmp_path: Path) -> None:
+    code = block("aider", daemon.port).replace(
+        "--message", "--no-git --yes-always --no-check-update --message"
+    )
+    folder = Path(python_with("aider")).parent
+    own = {"PATH": f"{folder}:{os.environ['PATH']}", "LITELLM_LOCAL_MODEL_COST_MAP": "True"}
+    ran = _run(["sh", "-e", "-c", code], tmp_path, **own)
+    assert HELLO in ran.stdout, ran.stdout + ran.stderr
