@@ -108,6 +108,7 @@ class TetherListener:
         await runner.setup()
         runner.open(*listeners)
         self._runner = runner
+        asyncio.get_running_loop().run_in_executor(None, page_files)  # the first phone need not wait for it
         log.info("the listener for phones is open on port %d", self.port)
 
     async def close(self) -> None:

@@ -36,6 +36,7 @@ function checking(machine) {
 }
 
 function compare(digits, machine) {
+  fetchTalk();
   const number = element("p", { className: "digits", role: "img", ariaLabel: digits.split("").join(" ") }, digits);
   return new Promise((resolve) => {
     show("Does the computer show this number?", number,
@@ -146,9 +147,17 @@ async function talk(device, frames) {
   session.run(frames);
 }
 
+/** Fetches the modules of the conversation, which is not shown yet. */
+function fetchTalk() {
+  const later = document.getElementById("then");
+  if (later) document.head.append(later.content);
+  later?.remove();
+}
+
 async function start() {
   const invitation = scanned();
   const device = await registered();
+  if (!invitation) requestAnimationFrame(() => setTimeout(fetchTalk)); // else the offer goes first, and people compare
   if (invitation) await join(invitation);
   else if (device) talk(device, null);
   else askForCode();
@@ -156,8 +165,6 @@ async function start() {
 
 askUnprotected(talkAnyway);
 addEventListener("hashchange", () => location.hash.startsWith("#v=") && location.reload()); // a new link, opened where the page is shown already
-const later = document.getElementById("then"); // fetched once the first screen is there
-requestAnimationFrame(() => setTimeout(() => document.head.append(later.content)));
 start().catch((error) => {
   if (error instanceof RemovedError) removed();
   else failed(error);
