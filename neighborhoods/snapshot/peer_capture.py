@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -14,11 +13,12 @@ import orjson
 from msgspec.structs import replace
 
 from neighborhoods.errors import MemberError, UnstableMemberError
+from neighborhoods.snapshot.capture_retries import PASSES, PeerTell, probed, quiet, ran
 from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter, omissions
 from neighborhoods.snapshot.manifest import NOT_WANTED, OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
 from neighborhoods.snapshot.member_failures import as_failure
-from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin, TwinActivity
+from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin
 from neighborhoods.snapshot.previous_snapshot import PreviousSnapshot
 from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
@@ -27,13 +27,6 @@ from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, files_of, read
 from twins.fs.untrusted_names import safe_component, shown
 
 _TAKEN_OVER = ("left_out", "captured", "captured_path_in_egg", "captured_bytes")
-_PASSES = 3
-TRIES = 3
-"""Times that a machine without an answer is asked."""
-_REST = 1.0
-"""Seconds until a machine that does not answer is asked again; after each time, twice as long."""
-_PATIENCE = 15.0
-"""Seconds that twins may go on answering before they are read again."""
 _MOST_AGENTS = 64 << 20
 _MOST_BESIDE = 2 << 30
 """Octets of a stream beside its files: headers, and what a tar without exclusions sends and is dropped here."""
@@ -94,10 +87,6 @@ def _joined(captures: Sequence[_TwinCapture], done: PeerCapture) -> list[dict[st
     for capture in captures:
         capture.into(done)
     return [capture.row for capture in captures]
-
-
-PeerTell = Callable[[str, int, int, int], None]
-"""(state, bytes read, bytes in all, number of the try of ``TRIES``, or 0)"""
 
 
 class PeerReader:
@@ -161,7 +150,7 @@ class PeerReader:
     async def _read(self, transport: MemberTransport, done: PeerCapture) -> None:
         peer, row = self._peer, done.row
         self._tell("asking", 0, 0, 0)
-        probe = await self._probed(transport)
+        probe = await probed(transport, self._tell)
         row |= {"health": peer.health or _health(probe), "ssh_ok": probe.reachable and bool(peer.ssh_host)}
         if not probe.reachable:
             done.failed.append(Omission(peer.name, probe.detail or "no answer"))
@@ -183,17 +172,6 @@ class PeerReader:
             row["agent_files"] = await self._agents(done)
         self._tell("failed" if done.failed else "done", self._done, self._whole, 0)
 
-    async def _probed(self, transport: MemberTransport) -> MemberProbe:
-        """The answer; a machine that gives none, and may be waking, is asked again."""
-        probe = await transport.probe()
-        for attempt in range(2, TRIES + 1):
-            if probe.reachable or not probe.is_away:
-                break
-            self._tell("no answer", 0, 0, attempt)
-            await asyncio.sleep(_REST * (attempt - 1))
-            probe = await transport.probe()
-        return probe
-
     async def _twins(self, twins: Sequence[MemberTwin], done: PeerCapture) -> list[dict[str, Any]]:
         """Reads all, and those again that answered somebody meanwhile: each part is of a moment between two calls."""
         assert self._peer.transport is not None
@@ -203,29 +181,21 @@ class PeerReader:
         for twin in twins:
             captures.append(await self._twin(twin))
             await asyncio.sleep(0)  # thousands that need not be read would hold the event loop
-        for attempt in range(_PASSES):
+        for attempt in range(PASSES):
             after = await self._peer.transport.activity() if before else {}
-            ran = [n for n, twin in enumerate(twins) if captures[n].is_new and _ran(twin.hash, before, after)]
-            if not ran:
+            changed = [
+                n for n, twin in enumerate(twins) if captures[n].is_new and ran(twin.hash, before, after)
+            ]
+            if not changed:
                 break
-            if attempt == _PASSES - 1:
-                for n in ran:
+            if attempt == PASSES - 1:
+                for n in changed:
                     captures[n] = self._failed(twins[n], "it answers all the time", UNSTABLE)
                 break
-            before = await self._quiet([twins[n].hash for n in ran])
-            for n in ran:
+            before = await quiet(self._peer.transport, [twins[n].hash for n in changed])
+            for n in changed:
                 captures[n] = await self._twin(twins[n], anew=True)
         return await asyncio.to_thread(_joined, captures, done)
-
-    async def _quiet(self, hashes: Sequence[str]) -> dict[str, TwinActivity]:
-        """Waits until none of these twins answers, within bounds; the activity then."""
-        assert self._peer.transport is not None
-        until = time.monotonic() + _PATIENCE
-        while True:
-            found = await self._peer.transport.activity()
-            if time.monotonic() > until or not any(found[one].answering for one in hashes if one in found):
-                return found
-            await asyncio.sleep(_REST)
 
     async def _twin(self, twin: MemberTwin, *, anew: bool = False) -> _TwinCapture:
         """One twin: from the last snapshot, from an interrupted one, or read; ``anew``: read in any case."""
@@ -285,12 +255,12 @@ class PeerReader:
     async def _read_twin(self, twin: MemberTwin, lifecycle: str) -> StagedPart:
         assert self._peer.transport is not None
         transport = self._peer.transport
-        for attempt in range(_PASSES):
+        for attempt in range(PASSES):
             try:
                 stream = transport.read_twin(twin.hash, archived=lifecycle == "archived")
                 return await self._keep(stream, twin.hash, lifecycle, twin.fingerprint)
             except UnstableMemberError:
-                if attempt == _PASSES - 1:
+                if attempt == PASSES - 1:
                     raise
         raise AssertionError("the last pass returns or raises")
 
@@ -353,12 +323,6 @@ def _in_order(twins: Iterable[MemberTwin], most: int) -> tuple[list[MemberTwin],
     """The twins by lifecycle and hash, and the octets of those that have at most ``most``."""
     wanted = (twin.workspace_bytes for twin in twins if twin.workspace_bytes <= most)
     return sorted(twins, key=lambda twin: (twin.lifecycle, twin.hash)), sum(wanted)
-
-
-def _ran(twin: str, before: Mapping[str, TwinActivity], after: Mapping[str, TwinActivity]) -> bool:
-    """True when a twin answered somebody at any time between the two; one that nobody tells of did not."""
-    first, last = before.get(twin), after.get(twin)
-    return first is not None and (first.answering or last != first)
 
 
 def _row(twin: MemberTwin) -> dict[str, Any]:

@@ -28,7 +28,8 @@ from neighborhoods.errors import (
 from neighborhoods.peer import Peer
 from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
 from neighborhoods.transport.exchanges import Exchange, Exchanges
-from neighborhoods.transport.http_client import session, upload, whole
+from neighborhoods.transport.file_upload import upload
+from neighborhoods.transport.http_client import session, whole
 from neighborhoods.transport.line_delivery import bring
 from neighborhoods.transport.peer_connection import (
     GOING_AWAY,
