@@ -143,7 +143,7 @@ def read_performed(answer: bytes) -> Performed:
     state = _plain_value(bytes(found.state), MOST_STATE_BYTES)
     if state is not None and not isinstance(state, dict):
         raise TypeError("the state is no object")
-    return found.result, found.slush(), found.payloads, state, checked_uses(found.uses)
+    return found.result, found.slush(), found.payloads, state, checked_uses(found.uses) if found.uses else []
 
 
 def read_contexts(answer: bytes) -> dict[str, str | None]:

@@ -17,7 +17,7 @@ from agents.workers.private_paths import PrivatePaths
 from agents.workers.protected_paths import home_folders
 from agents.workers.supervisor import WorkerSupervisor
 from agents.workers.zygote_client import LaunchZygote
-from envelopes.envelope import NOTE, Envelope, brainstem_id
+from envelopes.envelope import Envelope, brainstem_id
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
@@ -156,7 +156,7 @@ class Daemon:
         self.end_asked = asyncio.Event()
         """Set when the owner's key asked for the end."""
         self.dispatcher = Dispatcher(store)
-        self.dispatcher.watchers.add(self._context_ended)
+        self.dispatcher.note_watchers.add(self._context_ended)
         self.activity = ActivityFeed(self.dispatcher)
         self.security_events = SecurityEvents(self.activity.tell)
         self.notify_command = NotifyCommand(lambda: self.settings.text("notify.command"))
@@ -487,7 +487,7 @@ class Daemon:
         self.system.cleared(workspace, kept_messages)
 
     def _context_ended(self, record: Envelope) -> None:
-        if record.verb == NOTE and record.data.get("kind") in (CLEAR, SESSION_END):
+        if record.data.get("kind") in (CLEAR, SESSION_END):
             self.spawn(self.clear_context(record.thread, HOST))
 
     def end(self) -> None:

@@ -51,6 +51,8 @@ class Dispatcher:
         self._store = store
         self.closing = False
         self._handlers: dict[str, tuple[str, Handler, Repeatable]] = {}
+        self.note_watchers: set[Watcher] = set()
+        """Called with every NOTE that was written down, before ``watchers``."""
         self.watchers: set[Watcher] = set()
         """Called with every record that was written down."""
         self.endpoints = Endpoints()
@@ -439,6 +441,9 @@ class Dispatcher:
 
     def announce(self, envelope: Envelope) -> None:
         """Shows a record that was written down to those who watch."""
+        if envelope.verb == NOTE:
+            for watcher in self.note_watchers:
+                watcher(envelope)
         for watcher in self.watchers:
             watcher(envelope)
 

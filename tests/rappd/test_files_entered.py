@@ -20,13 +20,15 @@ from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_client import PhoneClient
 
 PACKAGES = tuple(f"{REPO / name}/" for name in ("rappd", "envelopes", "agents", "twins", "neighborhoods"))
+# Each request passes the refusal of privileged messages; calls of a turn, HELLO, turns begun once, background tasks, notes
+# of uses and the retries of a capture are files of their own.
 MOST = {
-    "chat without a model": 40,
-    "chat with a model": 34,
-    "call of another machine": 51,  # of both machines; arguments, HELLO and turns begun once are files of their own
-    "sentence of a phone": 45,  # background tasks are kept by one class
-    "hatching": 52,  # likewise
-    "snapshot": 102,
+    "chat without a model": 42,
+    "chat with a model": 36,
+    "call of another machine": 52,  # of both machines
+    "sentence of a phone": 48,
+    "hatching": 53,
+    "snapshot": 104,
 }
 """A change that enters more raises the number and says why here; one that enters fewer lowers it."""
 
