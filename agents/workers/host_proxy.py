@@ -12,7 +12,7 @@ import ipaddress
 import logging
 import re
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -21,8 +21,6 @@ from envelopes.ip_addresses import is_this_machine
 
 _log = logging.getLogger(__name__)
 
-PORT = 3128
-"""Within the worker's network."""
 _HEAD_BYTES = 32 * 1024
 _HEAD_SECONDS = 20.0
 _CONNECT_SECONDS = 15.0
@@ -54,13 +52,6 @@ class _RefusedError(Exception):
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
-
-
-def environment() -> Mapping[str, str]:
-    """The variables by which programs in the worker find the proxy."""
-    address = f"http://127.0.0.1:{PORT}"
-    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
-    return {spelled: address for name in names for spelled in (name, name.lower())}
 
 
 class HostProxy:

@@ -8,11 +8,19 @@ import fcntl
 import os
 import socket
 import struct
+from collections.abc import Mapping
 
-from agents.workers.host_proxy import PORT
-
+ADDRESS, PORT = "127.0.0.1", 3128
+"""Of the proxy, within the worker's network."""
 _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _BACKLOG = 64
+
+
+def environment() -> Mapping[str, str]:
+    """The variables by which programs in the worker find the proxy."""
+    address = f"http://{ADDRESS}:{PORT}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+    return {spelled: address for name in names for spelled in (name, name.lower())}
 
 
 def listen() -> socket.socket:
@@ -20,7 +28,7 @@ def listen() -> socket.socket:
     made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         fcntl.ioctl(made, _SIOCSIFFLAGS, struct.pack("16sH14x", b"lo", _IFF_UP))
-        made.bind(("127.0.0.1", PORT))
+        made.bind((ADDRESS, PORT))
         made.listen(_BACKLOG)
     except BaseException:
         made.close()

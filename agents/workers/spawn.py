@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from agents.workers import host_proxy, own_network, private_paths, privileges, process_limits, use_notes
+from agents.workers import own_network, private_paths, privileges, process_limits, use_notes
 from agents.workers.channel import WorkerChannel, use_channel
 from agents.workers.confinement import confined
 from agents.workers.namespaces import DATA_FOLDERS, MountNamespace
@@ -136,7 +136,7 @@ def _prepare(
     if network >= 0:
         for name in ("NO_PROXY", "no_proxy"):
             os.environ.pop(name, None)
-        os.environ.update(host_proxy.environment())
+        os.environ.update(own_network.environment())
         own_network.hand_over(own_network.listen(), network)
     if needs is not None and not sandbox.own_files:
         tempfile.tempdir = os.environ["TMPDIR"] = f"{plan['workspace']}/{DATA_FOLDERS[0]}"

@@ -12,10 +12,13 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.workers.access import folders_above, is_within
+from agents.workers.host_rules import HostRules
 from agents.workers.namespaces import MountNamespace
 from agents.workers.needs import Needs, Use
+from agents.workers.own_network import ADDRESS
 
 _MOST = 50  # of one call
+_WEB = 443
 _REFUSALS = {
     "read": (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENOTDIR, errno.ENXIO),
     "write": (errno.EACCES, errno.EPERM, errno.EROFS),
@@ -39,7 +42,7 @@ class UseNotes:
         self._verdicts |= dict.fromkeys(view.scratch, "write")
         self._own = (view.workspace, *view.programs, *view.scratch, *access.pinned)
         self._programs = {os.path.basename(one) for one in needs.programs}
-        self._has_hosts = bool(needs.hosts)
+        self._rules = HostRules(needs.servers(os.environ))
         self._uses: dict[Use, None] = {}
 
     def taken(self) -> list[Use]:
@@ -87,9 +90,13 @@ class UseNotes:
         self._note("programs", "sh", "sh" in self._programs)
 
     def on_host(self, arguments: tuple[Any, ...]) -> None:
-        """With hosts the daemon's proxy tells of them."""
-        if not self._has_hosts and arguments and isinstance(arguments[0], str):
-            self._note("hosts", f"{arguments[0]}:{arguments[1]}", False)
+        """A connection past the proxy, which tells the daemon of those that go through it."""
+        host, port = arguments[:2] if len(arguments) > 1 else ("", "")
+        if isinstance(host, bytes):
+            host = host.decode("latin-1")
+        at = int(port) if isinstance(port, (int, str)) and str(port).isdecimal() else _WEB
+        if isinstance(host, str) and host != ADDRESS and not self._rules.admits(host, at):
+            self._note("hosts", f"{host}:{at}", False)
 
     def on_connect(self, arguments: tuple[Any, ...]) -> None:
         address = arguments[1] if len(arguments) > 1 else None

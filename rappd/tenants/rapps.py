@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from agents.rapps.rapplication import Rapplication, read_rapplication
 from agents.rapps.shipped_bundle import SHIPPED
 from agents.storage.safe_fs import SafeTree, in_file_pool
 from rappd.errors import ConflictError, NotFoundError
+from twins.installer.planning import is_code, reach_of
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ async def install(tenant: Tenant, name: str) -> dict[str, Any]:
         "id": rapp.id,
         "message": f"{rapp.name} is installed.",
         "ui": "" if not rapp.has_ui else f"rapps/{rapp.id}/",
+        "reach": _reach((file.path, file.content) for file in rapp.files),
     }
 
 
@@ -125,4 +127,17 @@ def _row(files: SafeTree, folder: Path, *, installed: bool, port: int) -> dict[s
         **{key: str(found.get(key) or "") for key in ("description", "version", "category")},
         "installed": installed,
         "ui": f"http://localhost:{port}/rapps/{folder.name}/" if has_page else "",
+        "reach": [] if installed else _reach(_code_of(files, folder)),
     }
+
+
+def _code_of(files: SafeTree, folder: Path) -> Iterator[tuple[str, bytes]]:
+    """The code of a rapplication that is not installed: that of its agents, and of its service."""
+    for part in ("singleton", "service"):
+        for name in files.names(folder / part):
+            yield name, files.read(folder / part / name, _MAX_RECORD)
+
+
+def _reach(code: Iterable[tuple[str, bytes]]) -> list[dict[str, Any]]:
+    """``{path, may}`` of each code file, as a plan has it."""
+    return [{"path": path, "may": reach_of(path, content)} for path, content in code if is_code(path)]

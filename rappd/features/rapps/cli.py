@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.console import arrow, command, print_out, status_mark
+from rappd.cli.console import arrow, command, print_out, status_mark, strip_control
 from rappd.cli.formatting import sentence
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import Table
@@ -71,5 +71,7 @@ def _report(found: dict[str, Any], printer: Printer) -> None:
 
 def _show_done(found: dict[str, Any]) -> None:
     print_out(f"{status_mark('good')} {found['message']}")
+    for code in found.get("reach", ()):
+        print_out(f"  {strip_control(code['path'])}: {strip_control('; '.join(code['may']))}")
     if found.get("ui"):
         print_out(f"  {arrow()} {found['ui']}")

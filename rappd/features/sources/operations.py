@@ -14,6 +14,7 @@ from rappd.features.operation import ANYBODY, OWNER, Text, operation
 from rappd.features.sources import fetching
 from rappd.settings.load import Settings
 from rappd.tenants.tenant import Tenant
+from twins.installer.planning import reach_of
 from twins.workspace.agent_files import proper_name
 from twins.workspace.sources import Source
 
@@ -66,7 +67,12 @@ class SourceOperations:
         self._tell(await host.refresh())
         found = host.registry.outcome(origin_of(name), proper_name(f"{agent_id}.py"))
         loaded = [agent for change in found if change.kind == "ready" for agent in change.agents]
-        return {"status": "enabled", "loaded": loaded, "sha256": digest}
+        return {
+            "status": "enabled",
+            "loaded": loaded,
+            "sha256": digest,
+            "reach": reach_of(proper_name(f"{agent_id}.py"), content),
+        }
 
 
 def _row(source: Source) -> dict[str, Any]:

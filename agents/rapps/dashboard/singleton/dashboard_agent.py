@@ -50,6 +50,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 

@@ -45,6 +45,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 _WHERE = re.compile(r"\s+(to|on|onto|from|off)\s+(the|my|our)\s+((kanban|task)\s+)?board\W*$", re.IGNORECASE)

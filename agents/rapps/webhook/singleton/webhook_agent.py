@@ -43,6 +43,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
+    "needs": {},
 }
 
 

@@ -4,8 +4,18 @@ import { post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { agentsChanged } from "../agents/agent-import.js";
+import { reachOf } from "../agents/reach.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
+
+/** "uses its own storage alone; its service may read your files and the network": before it is installed. */
+const reach = ({ reach: code = [] }) => [
+  ...new Set(
+    code.flatMap(({ path, may }) =>
+      path.endsWith("_service.py") ? may.map((one) => `its service ${one}`) : may,
+    ),
+  ),
+];
 
 /** The card of one rapplication. */
 export function rapplicationCard(rapp) {
@@ -22,7 +32,14 @@ export function rapplicationCard(rapp) {
   return h(
     "li",
     { class: "card agent" },
-    h("div", { class: "card-words" }, h("h3", {}, rapp.name), h("p", {}, rapp.description), errorPlace),
+    h(
+      "div",
+      { class: "card-words" },
+      h("h3", {}, rapp.name),
+      h("p", {}, rapp.description),
+      !rapp.installed && reachOf({ reach: reach(rapp) }),
+      errorPlace,
+    ),
     h(
       "div",
       { class: "card-actions" },
