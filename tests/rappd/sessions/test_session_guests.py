@@ -103,6 +103,24 @@ async def test_agent_of_a_peer_answers_when_it_is_invited_and_named(
     assert (await phone.is_answered(await phone.say("again?", to="Weather@pi")))["error"]
 
 
+async def test_a_gateway_is_another_name_of_its_machine(
+    machines: tuple[Machine, Machine], phone: PhoneClient
+) -> None:
+    desk, pi = machines
+    file = desk.home / "organism.yaml"
+    file.write_text(f"gateways: [{{name: lab, fingerprint: {'ab' * 32}}}]")
+    await asyncio.to_thread(desk.owner, "POST", "/organism/reload", {})
+    await command(desk, "invite", "weather@lab", status=4)
+    file.write_text(f"gateways: [{{name: lab, fingerprint: {pi.fingerprint}}}]")
+    await asyncio.to_thread(desk.owner, "POST", "/organism/reload", {})
+    await command(desk, "invite", "weather@lab")
+    await phone.sees(lambda: "Weather@pi" in names(phone))
+    answer = await phone.is_answered(await phone.say("by gateway?", to="Weather@pi"))
+    assert answer["text"] == "rain: by gateway?"
+    await command(desk, "uninvite", "Weather@pi")
+    file.unlink()
+
+
 async def test_backend_answers_what_is_addressed_to_nobody(
     machines: tuple[Machine, Machine], phone: PhoneClient
 ) -> None:
