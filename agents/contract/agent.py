@@ -95,6 +95,8 @@ class Agent:
     """The needs that its file declares; None for one that declares nothing."""
     private: bool = False
     """True where the owner allowed the hidden paths that its needs name."""
+    own_name: str = ""
+    """The name of a listener in its file, where its owner gave it another one; a worker knows it by this."""
     prompt: str = ""
     """The file with its prompt below the home, where a model drives it."""
     code_origin: str = ""

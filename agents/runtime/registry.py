@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from msgspec.structs import replace
+
 from agents.contract.agent import Agent, Change, Failure, FileState, Folder, Key
 from agents.contract.agent_contract import distinct, safe_tool_name
 from agents.contract.description import AgentDescriber, AgentStorage, DescribingPools, Installer
@@ -25,13 +27,17 @@ class AgentRegistry:
         trust: Trust,
         installer: Installer | None = None,
         offers: Callable[[Agent], bool] = lambda _: True,
+        given_name: Callable[[Agent], str] = lambda _: "",
     ) -> None:
-        """``offers``: False for an agent that its owner's list does not name; it is described, and does not serve."""
+        """``offers``: False for an agent that its owner's list does not name; it is described, and does not serve.
+
+        ``given_name``: the name that the list gives a listener whose file names it by nothing but its own name; "" for none.
+        """
         self._describer = AgentDescriber(pools, storage, trust, installer)
         self._storage = storage
         self._folders = folders
         self._trust = trust
-        self.offers = offers
+        self.offers, self._given_name = offers, given_name
         self._deps_seen = 0
         self.rules_seen: Sequence[object] = (None,)
         """The rules of the last refresh, as ``Trust.look`` gave them; the first is the quarantine."""
@@ -54,9 +60,8 @@ class AgentRegistry:
         return found or next((agent for agent in serving if agent.name.casefold() == lowered), None)
 
     def is_hidden(self, name: str) -> bool:
-        """True for an agent that would answer to ``name``, and that its owner's list does not name."""
-        named = {one.name.casefold() for one in self._serving if not self.offers(one)}
-        return name.casefold() in named
+        """True for the name of an agent that would serve, and that its owner's list does not name."""
+        return name.casefold() in {one.name.casefold() for one in self.unlisted()}
 
     def states(self) -> list[FileState]:
         """Every file, in load order."""
@@ -89,7 +94,7 @@ class AgentRegistry:
             fresh = await self._describer.describe(todo, self._states)
             if fresh or found.keys() != self._states.keys():
                 self._states = {key: fresh.get(key) or self._states[key] for key in found}
-                self._settle()
+                self.settle()
             for key in fresh:
                 changes.extend(_changes(self._states[key]))
             return changes
@@ -140,8 +145,8 @@ class AgentRegistry:
                     found[(folder.origin, file.rel)] = file
         return found
 
-    def _settle(self) -> None:
-        """Decides who serves which name: of two agents that claim one, the later in load order.
+    def settle(self) -> None:
+        """Decides anew who serves which name: of two agents that claim one, the later in load order.
 
         A listener never takes the place of another agent or listener of its origin: it is quarantined.
         """
@@ -150,6 +155,7 @@ class AgentRegistry:
             state.failures = [one for one in state.failures if not one.clash]
             for agent in state.agents:
                 agent.shadowed_by, agent.clashes = "", False
+                _rename(agent, self._given_name(agent))
                 earlier = winners.get(agent.name)
                 if (first := _clash(agent, earlier, winners)) is not None:
                     agent.clashes = True
@@ -163,6 +169,14 @@ class AgentRegistry:
         for agent in self._serving:
             agent.tool_name = distinct(safe_tool_name(agent.name), taken)
             taken.add(agent.tool_name)
+
+
+def _rename(agent: Agent, given: str) -> None:
+    own = agent.own_name or agent.name
+    name = given or own
+    if agent.listener is not None and name != agent.name:
+        agent.name, agent.own_name = name, own if given else ""
+        agent.listener = replace(agent.listener, name=name)
 
 
 def _clash(agent: Agent, earlier: Agent | None, winners: dict[str, Agent]) -> Agent | None:

@@ -272,7 +272,7 @@ class AgentRunner:
         uses: list[Use] = []
         body = {
             "file": agent.reference,
-            "name": agent.name,
+            "name": agent.own_name or agent.name,
             "arguments": arguments,
             "user_guid": user_guid,
             "upstream_slush": slush,

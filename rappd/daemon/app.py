@@ -537,7 +537,8 @@ class Daemon:
         )
 
     def _organism_changed(self) -> None:
-        self.host.publish()
+        self.host.relist()
+        self.spawn(self.host.keep_schemas())
         self.activity.organism_changed(self.organism.faults)
         self.federation.agents_changed()
         if self.timers.runs:

@@ -37,6 +37,7 @@ KeyFile = Annotated[
     str, _text("a file with a public key beside this one, such as lab.pem", r"^[^/.][^/]*\.(pem|pub)$", 200)
 ]
 """A file with a public key beside ``organism.yaml``."""
+_LISTENER_SUFFIX = "_listener.py"
 Mode = Literal["single", "all", "first-answer-wins"]
 Allowed = Literal["admin", "authenticated", "none"]
 
@@ -138,6 +139,12 @@ class Organism(msgspec.Struct, frozen=True, kw_only=True):
             one.file == file if one.file is not None else name.casefold() == one.name.casefold()
             for one in self.listeners or ()
         )
+
+    def given_name(self, own: str, file: str) -> str:
+        """The name that an entry gives the listener that is called as its file is; "" for none."""
+        if own != file.rpartition("/")[2].removesuffix(_LISTENER_SUFFIX):
+            return ""  # an argument in the file counts more
+        return next((one.name for one in self.listeners or () if one.file == file), "")
 
 
 REFUSED_KEYS: dict[str, str] = {

@@ -17,7 +17,15 @@ from msgspec import inspect as forms
 
 from agents.moments.days import NoMomentError
 from agents.moments.wishes import when
-from rappd.organism.organism import MEANINGLESS_KEYS, REFUSED_KEYS, Gateway, ListedTimer, Organism
+from envelopes.payloads.form import LISTENER_NAME
+from rappd.organism.organism import (
+    MEANINGLESS_KEYS,
+    REFUSED_KEYS,
+    Gateway,
+    ListedListener,
+    ListedTimer,
+    Organism,
+)
 
 MOST_BYTES = 1 << 16
 _DEEPEST = 64
@@ -186,6 +194,11 @@ class _Reader:
             self._fault(node, "`timers.when` is a repeated time, such as “every weekday at 9”.")
 
     def _check_one_of(self, node: Any, form: forms.StructType, found: dict[str, Any], path: str) -> None:
+        name, file = str(found.get("name")), str(found.get("file"))
+        if form.cls is ListedListener and file.endswith("_listener.py") and not LISTENER_NAME.fullmatch(name):
+            self._fault(
+                node, "A listener's `name` is like calculator.add: letters, digits, “_”, “-” and dots."
+            )
         either = _EITHER.get(form.cls, ())
         if either and sum(one in found for one in either) != 1:
             self._fault(node, f"`{path}` has `{either[0]}` or `{either[1]}`.")

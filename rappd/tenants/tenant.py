@@ -168,6 +168,7 @@ class Tenant:
             self._trust,
             self._install,
             self._is_offered,
+            self._given_name,
         )
         self.senses = Senses(workspace.senses, trust=self._trust, files=workspace.files)
         self.runner = AgentRunner(self._pools, self.settings)
@@ -222,6 +223,10 @@ class Tenant:
         """The ``organism.yaml`` in force, of which twins are not."""
         return self.organism.current if self.name == HOST else _NO_ORGANISM
 
+    def _given_name(self, agent: Agent) -> str:
+        own = agent.own_name or agent.name
+        return self.organism.current.given_name(own, agent.file.rel) if self.name == HOST else ""
+
     def _is_offered(self, agent: Agent) -> bool:
         """True for what ``organism.yaml`` names, where it has a list. Twins are not of it: each is a whole of its own."""
         return self.name != HOST or self.organism.current.offers(agent.name, agent.file.rel)
@@ -241,19 +246,22 @@ class Tenant:
         self._looked = time.monotonic()
         self._glanced = 0.0
         changes = await self.registry.refresh()
-        if (
-            changes
-            and self._writes
-            and (
-                listeners := [
-                    one.listener for one in self.registry.serving() if one.listener and not is_system(one)
-                ]
-            )
-        ):
-            await in_file_pool(self.schemas.keep, listeners)
+        if changes:
+            await self.keep_schemas()
         self.publish()
         self._shared.system.look(self)
         return changes
+
+    async def keep_schemas(self) -> None:
+        """Writes the schemas of its listeners that have none yet."""
+        listeners = [one.listener for one in self.registry.serving() if one.listener and not is_system(one)]
+        if self._writes and listeners:
+            await in_file_pool(self.schemas.keep, listeners)
+
+    def relist(self) -> None:
+        """Goes by the ``organism.yaml`` that is in force now: names, and what is offered."""
+        self.registry.settle()
+        self.publish()
 
     def serving(self) -> list[Agent]:
         """Its agents and listeners that serve now, those that a model drives last."""

@@ -82,6 +82,7 @@ def test_a_list_offers_what_it_names_alone(text: str, offered: list[str], hidden
             "Name the installed file",
         ),
         ("listeners: [{name: a, file: ../a_agent.py}]", (1, 29), "the name of an installed file"),
+        ("listeners: [{name: a b, file: a_listener.py}]", (1, 13), "like calculator.add"),
         ("listeners: [{name: a, name: b}]", (1, 23), "twice"),
         ("agents: [{name: a, prompt: brainstem/soul.md}]", (1, 28), "a file in the folder prompts"),
         ("agents: [{name: a, prompt: prompts/../keys/identity.pem}]", (1, 28), "folder prompts"),

@@ -132,6 +132,40 @@ def test_its_structure_is_the_owners_alone(daemon: RunningDaemon) -> None:
         assert answer.status in (401, 403), (path, answer.status)
 
 
+ADDER = '''
+from dataclasses import dataclass
+
+from agents.listener import listener
+
+
+@listener(category="tests")
+@dataclass
+class Sum:
+    """Adds one."""
+
+    number: int
+    "A number."
+
+
+def handle(payload: Sum) -> str:
+    return str(payload.number + 1)
+'''
+
+
+def test_the_file_names_a_listener_that_says_no_name_itself(daemon: RunningDaemon) -> None:
+    daemon.drop("adder_listener.py", ADDER)
+    daemon.wait_for(lambda: "adder" in names(daemon), what="the listener under its file's name")
+    write(daemon, "listeners: [{name: math.add, file: adder_listener.py}]")
+    daemon.wait_for(lambda: names(daemon) == ["math.add"], what="its given name")
+    ran = daemon.post("/agents/run", {"agent": "math.add", "args": {"number": 41}}, control=True).json()
+    assert (ran["ok"], ran["result"]) == (True, "42")
+    found = daemon.get("/organism/listeners/math.add").json()
+    assert found["namespace"].endswith("/tests/math.add/v1") and "math.add/v1" in found["xsd"]
+    daemon.wait_for(lambda: (daemon.home / "schemas" / "math.add" / "v1.xsd").is_file(), what="its schema")
+    (daemon.home / "organism.yaml").unlink()
+    daemon.wait_for(lambda: "adder" in names(daemon), what="its own name again")
+
+
 def test_no_agent_reads_or_writes_it(sandboxed_daemon: SandboxedDaemon) -> None:
     daemon = sandboxed_daemon.start()
     file = daemon.home / "organism.yaml"
