@@ -20,6 +20,7 @@ import orjson
 
 from envelopes.codecs import emergence
 from envelopes.codecs.privileged import refuse_privileged
+from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARENT, THREAD, THREAD_PATH, Envelope, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
@@ -115,8 +116,9 @@ class Dispatcher:
                 lambda turn: self._perform(turn, fresh, thread, names, recorded),
                 session=session,
             )
-        # A phone's turn is found from the owner's page and the reverse, where they are of one user.
-        turns = self.turns if caller.device else self._turns_of(caller)
+        # A turn of the owner's own phone is found from the page and the reverse; programs here follow no guest's.
+        is_owners = bool(caller.device) and envelope.sender == DEFAULT_USER_GUID
+        turns = self.turns if is_owners else self._turns_of(caller)
         return turns.lately(envelope.sender, envelope.id) or turns.begin(
             Turn(
                 envelope,
@@ -149,6 +151,10 @@ class Dispatcher:
 
         asked = Envelope(id or new_id(), _OWNER, _OWNER, HELP, {})
         return self.operations.begin(Turn(asked, caller, perform, tells=True, stop=stop))
+
+    def running(self, sender: str, id: str) -> Turn | None:
+        """The turn that a user named so and that is under way, the owner's or a guest's."""
+        return self.turns.running(sender, id) or self.guests_turns.running(sender, id)
 
     def operation(self, id: str) -> Turn | None:
         """The operation of that id that is under way."""

@@ -154,7 +154,7 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         WorkflowOperations(daemon.coordinator, tether),
         AnchorOperations(daemon.anchoring, machines),
         NoticeOperations(daemon.notices, partial(waiting, daemon)),
-        ConversationOperations(daemon.store, daemon.dispatcher.turns, daemon.clear_context),
+        ConversationOperations(daemon.store, daemon.dispatcher.running, daemon.clear_context),
         ModelOperations(
             daemon.providers,
             daemon.live_settings,

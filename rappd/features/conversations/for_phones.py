@@ -41,7 +41,7 @@ class ConversationsForPhones:
         clear_context: ClearContext,
     ) -> None:
         self._store, self._dispatcher, self._tenants, self._providers = store, dispatcher, tenants, providers
-        self._recorded = ConversationOperations(store, dispatcher.turns, clear_context)
+        self._recorded = ConversationOperations(store, dispatcher.running, clear_context)
 
     @operation("phone_chat.health", "GET", "/health", right=TALK)
     async def health(self, device: Device) -> dict[str, Any]:
@@ -89,7 +89,7 @@ class ConversationsForPhones:
     @operation("phone_chat.cancel", "POST", "/chat/cancel", right=TALK)
     async def cancel(self, device: Device, turn_id: str) -> dict[str, Any]:
         """Stops a running turn of this user's, its model call and its agent calls."""
-        turn = self._dispatcher.turns.running(device.user_guid, turn_id.lower())
+        turn = self._dispatcher.running(device.user_guid, turn_id.lower())
         if turn is None:
             raise NotFoundError("No such turn is running.", do="It may have ended already.")
         turn.cancel()

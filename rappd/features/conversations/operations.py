@@ -7,7 +7,7 @@ from typing import Any
 
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import is_uuid
-from rappd.dispatch.turns import Turns
+from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
 from rappd.features.conversations.conversations import Conversations
 from rappd.features.operation import OWNER, operation
@@ -15,14 +15,16 @@ from rappd.store.store import Store
 
 _MOST = 200
 ClearContext = Callable[[str, str], Awaitable[None]]
+Running = Callable[[str, str], Turn | None]
+"""The turn of a user, by its id, that is under way."""
 
 
 class ConversationOperations:
     """``user_guid``: whose they are; without it, those of who talks without one, as the page does."""
 
-    def __init__(self, store: Store, turns: Turns, clear_context: ClearContext) -> None:
+    def __init__(self, store: Store, running: Running, clear_context: ClearContext) -> None:
         """``clear_context`` forgets what listeners keep for a thread of a workspace."""
-        self._store, self._turns, self._clear_context = store, turns, clear_context
+        self._store, self._running, self._clear_context = store, running, clear_context
 
     @operation("conversations.list", "GET", "/conversations", right=OWNER)
     async def listing(
@@ -52,7 +54,7 @@ class ConversationOperations:
         )
         for turn in found["turns"]:
             is_open = turn["state"] == "open"
-            turn["running"] = is_open and self._turns.running(turn["from"], turn["id"]) is not None
+            turn["running"] = is_open and self._running(turn["from"], turn["id"]) is not None
         return found
 
     @operation("conversations.rename", "POST", "/conversations/{thread}/rename", right=OWNER)

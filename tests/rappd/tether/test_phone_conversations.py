@@ -96,6 +96,32 @@ async def test_guest_gets_nothing_of_others_by_any_id(desk: RunningDaemon, phone
     )
 
 
+async def test_program_on_this_machine_follows_and_stops_no_guests_turn(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel, phone: MakePhone, desk: RunningDaemon
+) -> None:
+    """It knows the turn's id and the guest's user, which is in no list but the operator's."""
+    desk.stop()
+    del desk.environment["LLM_FAKE"]
+    desk.environment |= {"OPENAI_BASE_URL": fake_model.url, "OPENAI_MODEL": "small"}
+    desk.start()
+    guest = await phone(AiortcClient, name="Guest", session=False)
+    fake_model.hang = True
+    turn, user = new_id(), Device(id=guest.id, name="", secret="", created_at=0.0).user_guid
+    body = {"user_input": "my secret", "turn_id": turn, "session_id": new_id()}
+    asking = asyncio.ensure_future(guest.ask("POST", "/chat/stream", body))
+    await asyncio.to_thread(fake_model.reached.wait)
+    stop = {"turn_id": turn, "user_guid": user}
+    assert (await asyncio.to_thread(desk.post, "/chat/cancel", stop)).status == 404
+    fake_model.hang = False
+    fake_model.will(assistant("to the program"))
+    asked = {"user_input": "what was said?", "turn_id": turn, "session_id": new_id(), "user_guid": user}
+    followed = await asyncio.to_thread(desk.post, "/chat/stream", asked)
+    assert b"to the program" in followed.body and len(fake_model.asked) == 1, "it began a turn of its own"
+    assert not asking.done(), "the guest's goes on"
+    assert (await guest.ask("POST", "/chat/cancel", {"turn_id": turn}))[0] == 200, "its own phone stops it"
+    assert (await asking)[0] == 200
+
+
 async def test_own_phone_has_the_owners_conversations_and_memory(
     desk: RunningDaemon, phone: MakePhone
 ) -> None:
