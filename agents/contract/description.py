@@ -48,7 +48,7 @@ class RequestPool(Protocol):
         on_callback: OnCallback | None = None,
         read: ReadAnswer = orjson.loads,
     ) -> Any:
-        """See ``WorkerPool.request``."""
+        """One request to a worker, as ``WorkerPool.request`` makes it."""
         ...
 
 

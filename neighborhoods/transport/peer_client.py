@@ -140,7 +140,7 @@ class PeerClient:
         wait: float,
         on_stream: OnStream | None = None,
     ) -> Envelope:
-        """See ``delivery.carrier.PeerClient``."""
+        """``EnvelopeTransport.send``, with the STREAMs of the reply to ``on_stream``."""
         with self._counted(peer):
             return await self._ask(peer, await self._line(peer), envelope, wait, on_stream)
 
@@ -230,7 +230,7 @@ class PeerClient:
             raise no_envelope(peer, problem) from problem
 
     async def send_egg(self, peer: Peer, id: str, name: str, file: Path) -> dict[str, Any]:
-        """See ``delivery.carrier.EggTransport``."""
+        """``EggTransport.send_egg``: uploads an egg, whole or not at all."""
         context = client_context(peer.certificate, self._own)
         headers = {
             "Content-Type": "application/octet-stream",
@@ -248,7 +248,7 @@ class PeerClient:
                 return arrived(peer, status, raw)
 
     async def egg(self, peer: Peer, id: str) -> dict[str, Any] | None:
-        """See ``delivery.carrier.EggTransport``."""
+        """``EggTransport.egg``: the peer's result for an egg that was sent before."""
         status, raw = await self._request(peer, "GET", f"/eggs/{id}", None)
         with self._counted(peer):
             return None if status in (404, 405) else arrived(peer, status, raw)

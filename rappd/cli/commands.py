@@ -29,7 +29,7 @@ COMMANDS = {
     "status": ("rappd.features.operator.cli:status", "Is it running, and what does it think with?"),
     "doctor": ("rappd.cli.doctor:doctor", "Look for problems; each comes with its fix."),
     "chat": ("rappd.features.conversations.cli:chat", "Talk. Without TEXT, a conversation."),
-    "models": ("rappd.features.models.cli:models", "See which model answers, and choose another."),
+    "models": ("rappd.features.models.cli:models", "Show which model answers, and choose another."),
     "agents": ("rappd.features.agents.cli:agents", "List, add, write, test, run and approve agents."),
     "organism": ("rappd.features.organism.cli:organism", "What exists here, by your organism.yaml."),
     "rapps": ("rappd.features.rapps.cli:rapps", "List, install and uninstall rapplications."),

@@ -31,7 +31,7 @@ _PROBED = 5.0
 
 
 class SessionGuests:
-    """See ``rappd.sessions.guests.GuestGateway``. All calls come from the event loop."""
+    """Fulfils ``rappd.sessions.guests.GuestGateway``. All calls come from the event loop."""
 
     def __init__(
         self, machines: FederationService, calls: CallOperations, peers: PeerToolGateway, gateways: Gateways
@@ -41,7 +41,7 @@ class SessionGuests:
         machines.dispatcher.route(self.recipient, HOST, self.handle)
 
     async def find(self, name: str) -> Guest:
-        """See ``GuestGateway``. A peer's agents and twins are those that it said this machine may use."""
+        """The guest that the owner names. A peer's agents and twins are those that it said this machine may use."""
         m = self._machines
         parts = await m.available()
         agent, _, machine = name.strip().rpartition("@")
@@ -76,7 +76,7 @@ class SessionGuests:
         return Guest(peer=fingerprint, agent=found)
 
     async def possible(self) -> list[dict[str, Any]]:
-        """See ``GuestGateway``."""
+        """Everybody that could be invited."""
         m = self._machines
         if not m.ready.is_set():
             return []
@@ -97,7 +97,7 @@ class SessionGuests:
         ]
 
     def row(self, guest: Guest) -> dict[str, Any] | None:
-        """See ``GuestGateway``."""
+        """``{name, role, presence}``; None for one that is not paired any more."""
         if guest.written:
             return {"name": guest.written, "role": "machine", "presence": "written down"}
         peer = self._machines.peer_store.get(guest.peer)
@@ -108,7 +108,7 @@ class SessionGuests:
         return {"name": name, "role": "agent" if own else "machine", "presence": self._presence(peer)}
 
     def capability(self, guest: Guest) -> str:
-        """See ``GuestGateway``."""
+        """The capability that asking it takes."""
         machine = guest.peer[:16] or "written"
         own = guest.agent or guest.twin
         return f"HELP.{machine}.{own}" if own else f"HELP.{machine}"

@@ -63,7 +63,7 @@ class SessionRecord:
         return []
 
     def follow(self, thread: str, follower: Follower) -> None:
-        """See ``Store.follow``."""
+        """Calls ``follower`` for each event of a thread from now on."""
         self._store.follow(thread, follower)
 
     async def page(self, thread: str, after: int) -> tuple[list[Event], list[Event]]:

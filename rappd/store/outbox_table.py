@@ -47,7 +47,7 @@ _FORGET = """DELETE FROM outbox WHERE number IN (SELECT value FROM json_each(?))
 
 
 class OutboxTable:
-    """See ``neighborhoods.storage.OutboxStorage``. All methods raise ``StoreError``."""
+    """Fulfils ``neighborhoods.storage.OutboxStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -25,7 +25,7 @@ _SEEN = "UPDATE peers SET address = ?, seen_at = ? WHERE fingerprint = ? AND see
 
 
 class PeerTable:
-    """See ``neighborhoods.storage.PeerStorage``. All methods raise ``StoreError``."""
+    """Fulfils ``neighborhoods.storage.PeerStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store, note: Note | None = None) -> None:
         """``note`` gets each revocation, to write it down outside of the database; None for reading only."""

@@ -146,61 +146,61 @@ class Store:
         return self._writer.last_seq
 
     async def rows(self, statement: str, values: Row = ()) -> list[Row]:
-        """See ``Reader.rows``."""
+        """Rows of a query on the other tables; for modules of this package."""
         return await self._read(Reader.rows, statement, values)
 
     async def threads(self, limit: int = 50, before: tuple[int, str] | None = None) -> list[ThreadRow]:
-        """See ``Reader.threads``."""
+        """``Reader.threads``: roots, the latest used first."""
         return await self._read(Reader.threads, limit, before)
 
     async def find_thread(self, prefix: str) -> ThreadRow:
-        """See ``Reader.find_thread``."""
+        """``Reader.find_thread``: the thread whose id begins so."""
         return await self._read(Reader.find_thread, prefix)
 
     async def tree(self, prefix: str, limit: int = 1_000) -> list[ThreadRow]:
-        """See ``Reader.tree``."""
+        """``Reader.tree``: a thread and those below it."""
         return await self._read(Reader.tree, prefix, limit)
 
     async def names_below(self, thread: str) -> set[str]:
-        """See ``Reader.names_below``."""
+        """The names of the threads that a thread began."""
         return await self._read(Reader.names_below, thread)
 
     async def thread_events(
         self, prefix: str, *, after: int = 0, last: int | None = None, first: int | None = None
     ) -> list[Event]:
-        """See ``Reader.thread_events``."""
+        """``Reader.thread_events``: a thread's events in order."""
         return await self._read(Reader.thread_events, prefix, after=after, last=last, first=first)
 
     async def has_session(self, caller: str, session: str) -> bool:
-        """See ``Reader.has_session``."""
+        """True when a caller has a thread of that session, which is JSON text. Looks at all threads."""
         return await self._read(Reader.has_session, caller, session)
 
     async def threads_by(self, caller: str) -> list[ThreadRow]:
-        """See ``Reader.threads_by``."""
+        """Every thread of a caller, the latest used first. Looks at all threads."""
         return await self._read(Reader.threads_by, caller)
 
     async def noted(self, thread: str, kind: str) -> bool:
-        """See ``Reader.noted``."""
+        """True when a thread has a NOTE of that kind."""
         return await self._read(Reader.noted, thread, kind)
 
     async def notes(self, thread: str, kind: str) -> list[bytes]:
-        """See ``Reader.notes``."""
+        """The NOTEs of that kind on a thread, in order, as they were recorded."""
         return await self._read(Reader.notes, thread, kind)
 
     async def last_notes(self, caller: str, kind: str) -> dict[str, int]:
-        """See ``Reader.last_notes``."""
+        """``Reader.last_notes``: moments of the last NOTEs of that kind, by thread."""
         return await self._read(Reader.last_notes, caller, kind)
 
     async def recent_events(self, limit: int = 100, after_seq: int | None = None) -> list[Event]:
-        """See ``Reader.recent_events``."""
+        """``Reader.recent_events``: events of all threads by ascending ``seq``."""
         return await self._read(Reader.recent_events, limit, after_seq)
 
     async def answer_to(self, caller: str, id: str) -> bytes | None:
-        """See ``Reader.answer_to``."""
+        """The recorded reply to a turn that the caller gave this id, verbatim."""
         return await self._read(Reader.answer_to, caller, id)
 
     async def counts(self) -> Counts:
-        """See ``Reader.counts``."""
+        """Numbers of threads and events."""
         return await self._read(Reader.counts)
 
     def _put(

@@ -115,7 +115,7 @@ class Workspace:
 
     @property
     def good_copies(self) -> Path:
-        """See ``GOOD_COPIES``."""
+        """The folder of the last good versions of agents."""
         return self.root / GOOD_COPIES
 
     @property

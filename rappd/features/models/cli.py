@@ -22,7 +22,7 @@ from rappd.features.twins.client import in_path
 
 @click.group(cls=SuggestingGroup)
 def models() -> None:
-    """See which model answers, choose, connect or download another."""
+    """Show which model answers; choose, connect or download another."""
 
 
 @models.command("list")

@@ -19,7 +19,7 @@ _DIGITS = 8
 
 @click.group(cls=SuggestingGroup)
 def notices() -> None:
-    """See what happened while you were away, and dismiss it.
+    """List what happened while you were away, and dismiss it.
 
     The terminal tells each once, after an answer. A program of yours can be called at once: rappd config set notify.command.
     """

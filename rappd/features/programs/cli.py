@@ -13,7 +13,7 @@ from rappd.features.programs.text import listing
 
 @click.group(cls=SuggestingGroup)
 def programs() -> None:
-    """See which programs of others ask this machine, over which protocol.
+    """List which programs of others ask this machine, over which protocol.
 
     A protocol is switched off with rappd config set programs.openai off; keys are made with rappd token issue.
     """

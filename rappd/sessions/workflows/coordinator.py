@@ -90,7 +90,7 @@ class Coordinator:
         ]  # fmt: skip
 
     async def players(self, *, plain: bool) -> list[str]:
-        """See ``RunRights.players``."""
+        """The names of all that can play; ``plain``: published brainstems, too."""
         return await self._rights.players(plain=plain)
 
     async def start(
