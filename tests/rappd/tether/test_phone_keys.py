@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import expect
 
 from envelopes.envelope import new_id
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
-from tests.rappd.tether.phone_browser import PhonePage, chromium
+from tests.rappd.tether.phone_browser import PhonePage
 from tests.rappd.tether.phone_client import PhoneClient
 
 OWNERS = "what the owner said"

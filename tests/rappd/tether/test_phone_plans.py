@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.free_ports import free_port
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Page, Route, expect
@@ -21,7 +21,7 @@ from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
-from tests.rappd.tether.phone_browser import PhonePage, chromium
+from tests.rappd.tether.phone_browser import PhonePage
 from tests.rappd.tether.test_phone_approvals import answer, approver, read
 
 Approver = Callable[[str], Any]

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import chromium, needs_chromium
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, expect
 
 from tests.rappd.tether.conftest import reachable
-from tests.rappd.tether.phone_browser import PhonePage, chromium
+from tests.rappd.tether.phone_browser import PhonePage
 from tests.rappd.tether.test_phone_approvals import hold
 
 pytestmark = [pytest.mark.browser, needs_chromium]
