@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -241,17 +242,23 @@ def test_no_two_conversations_share_a_state_under_any_interleaving(
     asyncio.run(check())
 
 
+SHORT_THREADS = int(os.environ.get("SHORT_THREADS", "300"))
+
+
+@pytest.mark.timeout(60 + SHORT_THREADS // 50)
 async def test_many_short_threads_leave_no_rows(tmp_path: Path) -> None:
-    threads = int(os.environ.get("SHORT_THREADS", "300"))
     store = await Store.open(tmp_path / "rappd.db")
     world = _World(store)
-    for first in range(0, threads, 100):
+    held: list[int] = []
+    for first in range(0, SHORT_THREADS, 100):
         contexts = [world.begin(f"{first + n}", once=True) for n in range(100)]
         await asyncio.gather(*(world.call(one, ["calc", "add"], "x") for one in contexts))
         for one in contexts:
             world.states.turn_over(one)
         await world.states.close()
         world.seen.clear()
+        held.append(int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() >> 20)
     assert await store.rows("SELECT count(*) FROM listener_states") == [(0,)]
     assert not world.states._roots
+    print(f"{SHORT_THREADS} short threads: {held[len(held) // 5]} MB after a fifth, {held[-1]} MB in the end")
     await store.close()
