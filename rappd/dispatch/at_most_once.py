@@ -10,14 +10,14 @@ from typing import NamedTuple, Protocol, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, THREAD, Envelope
+from envelopes.envelope import ACK, PEER_THREAD, THREAD, Envelope
 from envelopes.program_input import ProgramInput
-from rappd.dispatch.rows import now, on_thread, placed, record_of, recordable
+from rappd.dispatch.rows import may_be_below, now, on_thread, placed, record_of, recordable
 from rappd.dispatch.turns import Handler, Repeatable, RequestContext, Turn
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies
 from rappd.errors import StoreError
 from rappd.store.operations import OF_TIMER, InboxClaim
-from rappd.store.records import Record, ThreadInfo
+from rappd.store.records import Record, ThreadBelow, ThreadInfo
 from rappd.store.store import Store
 
 log = logging.getLogger(__name__)
@@ -102,9 +102,14 @@ class AtMostOnce:
         workspace, handler, repeatable = self._performer.resolve(envelope.recipient)
         outer = envelope
         known: list[Record | ThreadInfo] = []
+        path: tuple[str, ...] = ()
         if timed is not None:
             envelope = on_thread(envelope, timed.thread)
             handler, repeatable = timed.handler(handler), lambda _: timed.repeatable
+            path = timed.path
+        elif (below := await self._below(envelope, workspace)) is not None:
+            envelope, path = on_thread(envelope, below.id), below.names
+            envelope.extensions[PEER_THREAD] = below.id
         else:
             envelope, info = placed(envelope, workspace)
             known.append(info)
@@ -129,7 +134,7 @@ class AtMostOnce:
         context = RequestContext(
             envelope, turn.caller, workspace, turn.tell, records=records, program=program,
             once=timed.once if timed is not None else not outer.extensions.get(THREAD),
-            path=timed.path if timed is not None else (), timed=timed is not None,
+            path=path, timed=timed is not None,
         )  # fmt: skip
         if taken and not repeatable(envelope):
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
@@ -153,6 +158,14 @@ class AtMostOnce:
         turn.recorded_at = record.at
         self._performer.passes(reply)
         return reply
+
+    async def _below(self, envelope: Envelope, workspace: str) -> ThreadBelow | None:
+        """The thread below one of its caller's that a HELP names by its id; None for any other."""
+        claimed = envelope.extensions.get(THREAD)
+        if not may_be_below(claimed):
+            return None
+        found = await self._store.threads_below(envelope.sender, str(claimed))
+        return next((one for one in found if one.workspace == workspace), None)
 
     async def _claim(
         self,

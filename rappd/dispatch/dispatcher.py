@@ -21,14 +21,14 @@ import orjson
 from envelopes.codecs import emergence
 from envelopes.codecs.privileged import refuse_privileged
 from envelopes.default_user import DEFAULT_USER_GUID
-from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARENT, THREAD, THREAD_PATH, Envelope, new_id
+from envelopes.envelope import DONE, ERROR, HELP, NOTE, PARENT, THREAD, THREAD_PATH, Envelope, is_uuid, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Emit
 from envelopes.program_input import ProgramInput
 from rappd.dispatch.at_most_once import AtMostOnce, Timed
 from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.rights import Caller
-from rappd.dispatch.rows import below, on_thread, opened, record_of
+from rappd.dispatch.rows import below, may_be_below, on_thread, opened, record_of
 from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Handler, Repeatable, RequestContext, Turn, Turns
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError
 from rappd.errors import ConflictError, StoreError
@@ -305,6 +305,20 @@ class Dispatcher:
         """The recorded answer to a turn, or a HELP, that its caller named."""
         found = await self._store.answer_to(sender, id)
         return emergence.from_object(orjson.loads(found)) if found is not None else None
+
+    async def thread_named(self, caller: str, text: str) -> str | None:
+        """The id by which a caller names a thread of its own: a session, or a thread below one by its id or its rendered path."""
+        if is_uuid(text) and await self.has_session(caller, text):
+            return text
+        below = await self._store.threads_below(caller)
+        return next((one.id for one in below if text in (one.rendered, one.id)), None)
+
+    async def rendered(self, caller: str, thread: str) -> str:
+        """The path of a thread as its caller reads it; of a conversation, its id."""
+        if may_be_below(thread):
+            for one in await self._store.threads_below(caller, thread):
+                return one.rendered
+        return thread
 
     async def notes(self, thread: str, kind: str) -> list[dict[str, Any]]:
         """The data of the NOTEs of that kind on a thread, in order."""

@@ -20,6 +20,7 @@ from envelopes.envelope import (
     THREAD,
     THREAD_PATH,
     Envelope,
+    is_uuid,
     new_id,
     thread_id,
     thread_id_below,
@@ -83,6 +84,11 @@ def opened(
         )  # attached text is below
     info = ThreadInfo(thread, workspace, envelope.sender, text, headline(title), now(), fresh)
     return on_thread(envelope, thread), info
+
+
+def may_be_below(thread: object) -> bool:
+    """False for an id that no thread below another one has: those are made of their paths, and not random."""
+    return is_uuid(thread) and str(thread)[14] != "4"
 
 
 DEEPEST = 16

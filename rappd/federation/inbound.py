@@ -27,6 +27,7 @@ from envelopes.envelope import (
     agent_id,
 )
 from envelopes.errors import ReportableError
+from envelopes.payloads.core import CORE_NS, PRIMITIVES
 from envelopes.payloads.form import MistypedPayloadError, Typed, typed_of
 from neighborhoods.transport.replies import StreamedReply
 from rappd.dispatch.dispatcher import Dispatcher
@@ -46,6 +47,7 @@ from rappd.federation.errors import (
     not_allowed,
 )
 from rappd.store.inbox_table import Unfinished
+from rappd.tenants.primitives import CORE_ID
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tenants.tenants import Tenants
 from twins.background_tasks import BackgroundTasks
@@ -409,6 +411,8 @@ class Addressing:
             key = await self._key_of(twin.strip(), caller)
         if "root" in data and "agent" not in data and (typed := typed_of(data)) is not None:
             data = self._typed(typed, data, key or HOST, caller)
+        if data.get("agent") == CORE_ID and not key:
+            return self._to_core(envelope, data, caller), self._tenants.host
         agent = data.get("agent")
         wanted = f"{HELP}.{key or HOST}" + (f".{agent}" if isinstance(agent, str) else "")
         if is_structural(agent if isinstance(agent, str) else name):
@@ -424,11 +428,20 @@ class Addressing:
 
     def _typed(self, typed: Typed, data: dict[str, Any], workspace: str, caller: Caller) -> dict[str, Any]:
         """A payload with the listener that serves it. An unknown one, and one that the caller may not use, are the same."""
+        if typed.ns == CORE_NS and typed.root in PRIMITIVES and workspace == HOST:
+            return {"agent": CORE_ID, **data}
         found = self._endpoints.listener(workspace, typed.ns, typed.root, caller)
         if found is None:
             log.warning("security: nothing for %s serves %s", caller.principal, ascii(typed.root[:60]))
             raise not_allowed()
         return {"agent": found.name, **data}
+
+    def _to_core(self, envelope: Envelope, data: dict[str, Any], caller: Caller) -> Envelope:
+        """A HELP that ``core`` answers; what it comes to takes rights of its own. Raises ``RefusedError``."""
+        if "root" not in data or not any(cap.startswith(HELP) for cap in caller.caps or (HELP,)):
+            raise not_allowed()
+        extensions = {name: value for name, value in envelope.extensions.items() if name != CAP}
+        return Envelope(envelope.id.lower(), envelope.sender, self._tenants.host.id, HELP, data, extensions)
 
     def _to_listener(self, name: str, typed: Typed, data: dict[str, Any], caller: Caller) -> dict[str, Any]:
         """The same for one that ``to`` names. Its capability is asked before its payload is looked at."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from rappd.errors import AmbiguousError, NotFoundError
 from rappd.store.connections import in_words, open_reading
-from rappd.store.records import Counts, Event, ThreadRow
+from rappd.store.records import Counts, Event, ThreadBelow, ThreadRow
 
 _THREAD = (
     "SELECT id, workspace, caller, session, title, created, updated, count, head, parent, path FROM threads"
@@ -157,6 +157,18 @@ class Reader:
                 f"{_THREAD} WHERE workspace = ? {narrowed} ORDER BY created, number", (workspace,)
             ).fetchall()
         return [ThreadRow(*row) for row in rows]
+
+    def threads_below(self, caller: str, id: str | None = None) -> list[ThreadBelow]:
+        """Threads below those of a caller; with ``id`` that one alone, by its index. Without it looks at all threads."""
+        where = "AND (substr(t.id, 25), t.id) = (substr(?2, 25), ?2)" if id is not None else "AND ?2 IS NULL"
+        with in_words(self._path):
+            rows = self._db.execute(
+                f"""SELECT t.id, t.workspace, r.session, t.path FROM threads AS t CROSS JOIN threads AS r
+                ON (substr(r.id, 25), r.id) = (substr(t.path ->> 0, 25), t.path ->> 0)
+                WHERE t.parent IS NOT NULL AND r.session IS NOT NULL AND r.caller = ?1 {where}""",  # noqa: S608
+                (caller, id),
+            ).fetchall()
+        return [ThreadBelow(*row) for row in rows]
 
     def threads_by(self, caller: str) -> list[ThreadRow]:
         """Every thread of a caller, the latest used first. Looks at all threads."""

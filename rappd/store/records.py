@@ -91,6 +91,26 @@ class ThreadRow:
         return self.updated, self.id
 
 
+class ThreadBelow(NamedTuple):
+    """A thread below one of a caller's; ``session`` is the JSON text by which the caller knows its root."""
+
+    id: str
+    workspace: str
+    session: str
+    path: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names from its root on, which is named by its id."""
+        return tuple(msgspec.json.decode(self.path, type=list[str]))
+
+    @property
+    def rendered(self) -> str:
+        """The path as its caller reads it: a text that is compared as a whole, and never split."""
+        root = msgspec.json.decode(self.session)
+        return ".".join([str(root), *self.names[1:]])
+
+
 class Event(NamedTuple):
     """A recorded envelope: ``seq`` counts through the whole store, ``n`` through its thread, both from 1."""
 

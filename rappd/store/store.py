@@ -14,7 +14,7 @@ from rappd.errors import StoreError
 from rappd.store.connections import in_words
 from rappd.store.operations import ClaimState, InboxClaim, InboxReply, InboxStart, Item, Row, SqlStatement
 from rappd.store.reader import Reader
-from rappd.store.records import Counts, Event, Record, ThreadInfo, ThreadRow
+from rappd.store.records import Counts, Event, Record, ThreadBelow, ThreadInfo, ThreadRow
 from rappd.store.writer import Follower, NoWriter, Writer
 
 READERS = 2
@@ -174,6 +174,10 @@ class Store:
     async def has_session(self, caller: str, session: str) -> bool:
         """True when a caller has a thread of that session, which is JSON text. Looks at all threads."""
         return await self._read(Reader.has_session, caller, session)
+
+    async def threads_below(self, caller: str, id: str | None = None) -> list[ThreadBelow]:
+        """See ``Reader.threads_below``."""
+        return await self._read(Reader.threads_below, caller, id)
 
     async def threads_by(self, caller: str) -> list[ThreadRow]:
         """Every thread of a caller, the latest used first. Looks at all threads."""

@@ -43,6 +43,7 @@ from rappd.dispatch.turns import RequestContext
 from rappd.errors import TooManyCallsError
 from rappd.organism.organism import ModelAgent, Organism, RemoteTool
 from rappd.tenants.emissions import Emissions, PayloadPart
+from rappd.tenants.primitives import text_of
 
 _TEXT = (Field("text", Type("str"), "What is asked of it, in words."),)
 _MOST_PROMPT = 1 << 18
@@ -270,7 +271,7 @@ class _Turn:
             context: RequestContext, arguments: dict[str, Any], slush: Any, on_piece: OnPiece | None
         ) -> AgentResult:
             answers = await self._of_core(root, arguments)
-            text = "\n".join(_text(one) for one in answers)
+            text = "\n".join(text_of(one) for one in answers)
             return AgentResult(not text.startswith("Error: "), text.removeprefix("Error: "), None, 0.0)
 
         schema = json_schema(form)
@@ -334,7 +335,3 @@ class _Turn:
         if self._context.emit is not None and self._context.caller.caps is None:
             todos = [{"id": one.id, "text": one.text, "state": one.state} for one in self._plan.todos]
             self._context.emit(Work({"kind": "plan", "by": self._agent.name, "todos": todos}))
-
-
-def _text(one: EmittedPayload) -> str:
-    return one.text if one.text is not None else bytes(one.data).decode()

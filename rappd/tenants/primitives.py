@@ -72,6 +72,24 @@ class Primitives:
 
         ``planned`` keeps the plan of a listener that a model drives. Raises ``TooManyCallsError``.
         """
+        try:
+            return await self.attempt(context, emitter, arguments, root, value, send, planned)
+        except TooManyCallsError:
+            raise
+        except ReportableError as problem:
+            return [EmittedPayload(text=f"Error: {problem.with_advice()}")]
+
+    async def attempt(
+        self,
+        context: RequestContext,
+        emitter: Agent | None,
+        arguments: dict[str, Any],
+        root: str,
+        value: Any,
+        send: Send,
+        planned: Planned | None = None,
+    ) -> list[EmittedPayload]:
+        """The same, of a caller itself where there is no ``emitter``. Raises ``ReportableError``."""
         request = self._dispatcher.record_call(
             context,
             sender=context.envelope.recipient,
@@ -87,10 +105,8 @@ class Primitives:
         except ReportableError as problem:
             told = {"code": problem.status, "msg": problem.with_advice(), "reason": problem.code}
             self._dispatcher.record_result(context, request, ERROR, {**told, "agent": root})
-            if isinstance(problem, TooManyCallsError):
-                raise
-            return [EmittedPayload(text=f"Error: {problem.with_advice()}")]
-        text = "\n".join(one.text if one.text is not None else bytes(one.data).decode() for one in answers)
+            raise
+        text = "\n".join(text_of(one) for one in answers)
         self._dispatcher.record_result(
             context, request, DONE, {"agent": root, "result": text, "seconds": 0.0}
         )
@@ -99,7 +115,7 @@ class Primitives:
     async def _perform(
         self,
         context: RequestContext,
-        emitter: Agent,
+        emitter: Agent | None,
         arguments: dict[str, Any],
         root: str,
         value: dict[str, Any],
@@ -136,7 +152,7 @@ class Primitives:
         return answers
 
     async def _delay(
-        self, context: RequestContext, emitter: Agent, arguments: dict[str, Any], value: dict[str, Any]
+        self, context: RequestContext, emitter: Agent | None, arguments: dict[str, Any], value: dict[str, Any]
     ) -> list[EmittedPayload]:
         seconds = value["seconds"]
         if not 1 <= seconds <= LONGEST_DELAY:
@@ -148,10 +164,13 @@ class Primitives:
             raise RefusedError("No timers run here.", do="rappd start")
         if "payload" in value:
             payload = emitted_of(value["payload"])
+        elif emitter is None or emitter.listener is None:
+            raise MistypedPayloadError(
+                "delay.payload is missing: nothing would be sent.", do="Say what to send."
+            )
         else:
-            assert emitter.listener is not None
             payload = EmittedPayload(emitter.listener.root, msgspec.Raw(orjson.dumps(arguments)))
-        until = await delays.set(context, emitter.name, seconds, payload)
+        until = await delays.set(context, emitter.name if emitter is not None else CORE_ID, seconds, payload)
         moment = datetime.fromtimestamp(until, UTC).isoformat(timespec="seconds")
         return [_answer("delayed", {"until": moment})]
 
@@ -164,6 +183,11 @@ class Primitives:
             )
         ran = await self._call(found.agent, context, value, None)
         return [EmittedPayload(text=ran.result if ran.ok else f"Error: {ran.result}")]
+
+
+def text_of(payload: EmittedPayload) -> str:
+    """A payload in words: its text, or its value as JSON."""
+    return payload.text if payload.text is not None else bytes(payload.data).decode()
 
 
 def emitted_of(value: dict[str, Any]) -> EmittedPayload:

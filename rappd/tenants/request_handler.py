@@ -30,8 +30,8 @@ from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import DONE, ERROR, HELP, PICTURES, ROUND, SLUSH, Envelope, agent_id, new_id
 from envelopes.errors import ReportableError
 from envelopes.events import Piece, Round
-from envelopes.payloads.core import CORE_NS
-from envelopes.payloads.form import check, typed_of
+from envelopes.payloads.core import CORE_NS, PRIMITIVES
+from envelopes.payloads.form import Typed, check, typed_of
 from envelopes.payloads.from_schema import ARGUMENTS, is_json, object_of
 from envelopes.payloads.schemas import plain_xml
 from rappd.dispatch.dispatcher import Dispatcher
@@ -52,7 +52,7 @@ from rappd.errors import (
 from rappd.tenants.driven_listeners import DrivenListeners
 from rappd.tenants.emissions import Emissions
 from rappd.tenants.listener_states import StatefulCall
-from rappd.tenants.primitives import CORE_ID
+from rappd.tenants.primitives import CORE_ID, text_of
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.tenant_endpoints import LOOKS, agent_endpoints
 from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler
@@ -126,12 +126,12 @@ class TenantRequestHandler:
 
     async def go_on(self, context: RequestContext, name: str, payload: EmittedPayload) -> str:
         """Sends what a delay of the listener ``name`` kept, on the thread of ``context``; the answer's text."""
-        if self._endpoints.named(self._tenant.name, name) is None:
+        if name != CORE_ID and self._endpoints.named(self._tenant.name, name) is None:
             raise NotFoundError(
                 f"{name}, which was to go on, is gone or quarantined.", do="rappd agents list"
             )
         answers = await self._emissions.send(context, payload)
-        return "\n".join(one.text if one.text is not None else bytes(one.data).decode() for one in answers)
+        return "\n".join(text_of(one) for one in answers)
 
     async def _turn(self, context: RequestContext) -> dict[str, Any]:
         data, caller = context.envelope.data, context.caller
@@ -198,6 +198,8 @@ class TenantRequestHandler:
             raise UsageProblemError(
                 "agent is a name, args an object.", do='Send {"agent": "Clock", "args": {}}.'
             )
+        if name == CORE_ID and typed is not None and typed.ns == CORE_NS:
+            return await self._of_core(context, typed)
         found = self._endpoints.named(self._tenant.name, name)
         if (
             found is None
@@ -238,6 +240,21 @@ class TenantRequestHandler:
         if ran.slush and context.caller.may("SLUSH"):
             done["data_slush"] = ran.slush
         return done
+
+    async def _of_core(self, context: RequestContext, typed: Typed) -> dict[str, Any]:
+        """The DONE's data of what a caller asks of ``core`` itself. Raises ``ReportableError``."""
+        xml = await load("envelopes.payloads.xml")
+        form = PRIMITIVES.get(typed.root)
+        if form is None:
+            raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
+        value = xml.value_as_it_is(form, xml.element_of(typed.body))
+        answers = await self._emissions.primitives.attempt(
+            context, None, {}, typed.root, value, self._emissions.send
+        )
+        if len(answers) == 1 and answers[0].core:
+            body = plain_xml(answers[0].root, orjson.loads(bytes(answers[0].data)), CORE_NS)
+            return {"ns": CORE_NS, "root": answers[0].root, "body": body}
+        return {"result": "\n".join(text_of(one) for one in answers)}
 
     def _typed_answer(self, agent: Agent, ran: AgentResult) -> dict[str, Any] | None:
         """The one payload of an answer as XML, in the namespace of its listener; None for another answer."""

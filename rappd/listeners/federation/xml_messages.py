@@ -10,7 +10,7 @@ from xml.sax.saxutils import quoteattr
 from aiohttp import WSCloseCode, WSMsgType, web
 
 from envelopes.codecs import emergence, wire
-from envelopes.envelope import DONE, HELP, THREAD, Envelope, is_uuid, new_id
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id
 from envelopes.errors import MalformedError, ReportableError
 from envelopes.payloads.form import typed_of
 from neighborhoods.errors import NotPairedError
@@ -54,16 +54,16 @@ async def posted(request: web.Request) -> web.Response:
         envelope = await _decoded(machines, raw, by.who, "")
     except ReportableError as problem:
         shaped: Any = problem
-        return await _response(wire.refusal_of(shaped, sender=machines.node.id))
+        return await _response(machines, wire.refusal_of(shaped, sender=machines.node.id))
     try:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
-        return await _response(machines.parts.receiver.refuse(envelope, problem))
+        return await _response(machines, machines.parts.receiver.refuse(envelope, problem))
     reply = await _received(machines, envelope, armed)
     if not is_still(request, armed):
         ended = NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
         reply = machines.parts.receiver.refuse(envelope, ended)
-    return await _response(reply) if reply is not None else web.Response(status=204)
+    return await _response(machines, reply) if reply is not None else web.Response(status=204)
 
 
 @routes.get("/messages")
@@ -144,7 +144,7 @@ class _Conversation:
 
         reply = await self._reply(raw)
         if reply is not None and not self._socket.closed and self._is_trusted():
-            thread = str(reply.extensions.get(THREAD, ""))
+            thread = await _rendered(self._machines, reply)
             await self._socket.send_bytes(await asyncio.to_thread(encode, reply, thread=thread))
 
     async def _reply(self, raw: bytes) -> Envelope | None:
@@ -219,19 +219,24 @@ async def _decoded(machines: FederationService, raw: bytes, who: Caller, name: s
         own_name = name or f"brainstem_{who.peer[:16]}"
         raise SenderMismatchError("'from' is not who sends this.", do=f"Send <from>{own_name}</from>.")
     if envelope.verb == HELP and THREAD not in envelope.extensions:
-        if thread and not (
-            is_uuid(thread) and await machines.dispatcher.has_session(envelope.sender, thread)
-        ):
+        known = await machines.dispatcher.thread_named(envelope.sender, thread) if thread else new_id()
+        if known is None:
             raise UnknownThreadError("No such thread of yours.", do="Send <thread/> to begin one.")
-        envelope = envelope.extended(**{THREAD: thread or new_id()})
+        envelope = envelope.extended(**{THREAD: known})
     wire.check(envelope)
     return envelope
 
 
-async def _response(reply: Envelope) -> web.Response:
+async def _rendered(machines: FederationService, reply: Envelope) -> str:
+    """The path of a reply's thread, as its caller reads it."""
+    thread = str(reply.extensions.get(THREAD, ""))
+    return await machines.dispatcher.rendered(reply.recipient, thread) if thread else ""
+
+
+async def _response(machines: FederationService, reply: Envelope) -> web.Response:
     from envelopes.codecs.xml_message import CONTENT_TYPE, encode
 
-    thread = str(reply.extensions.get(THREAD, ""))
+    thread = await _rendered(machines, reply)
     body = await asyncio.to_thread(encode, reply, thread=thread)
     return web.Response(body=body, status=wire.http_status(reply), headers={"Content-Type": CONTENT_TYPE})
 

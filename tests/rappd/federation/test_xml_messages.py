@@ -432,3 +432,67 @@ def test_client_says_that_a_code_was_wrong(node: Node) -> None:
     ran = node.daemon.cli("xml", node.address, "--user", "wrong", "--code", "000000")
     assert ran.returncode == 5
     assert "belong together" in ran.stderr
+
+
+# What core does for others.
+
+CORE = "https://xml-pipeline.org/ns/core/v1"
+
+
+@pytest.fixture(scope="module")
+def clerk(node: Node) -> PlainMachine:
+    return node.peer("clerk", "friend", ["HELP.brainstem.calculator"])
+
+
+def sent(machine: PlainMachine, body: str, *, thread: str = "", to: str = "") -> tuple[int, Any]:
+    """Status and message of the reply to a payload."""
+    whole = (
+        f'<message xmlns="{ENVELOPE_NS}"><meta><from>{machine.id}</from>{to}<thread>{thread}</thread></meta>'
+        f"{body}</message>"
+    )
+    reply = machine.request("POST", "/envelopes", whole.encode(), headers={"Content-Type": XML})
+    return reply.status, etree.fromstring(reply.body)
+
+
+def threads_of(message: Any) -> tuple[str, str]:
+    """The rendered path and the UUID of a message."""
+    return message[0].findtext(f"{{{ENVELOPE_NS}}}thread"), message[0].findtext(f"{{{RAPPD_NS}}}thread")
+
+
+SPAWN = f'<spawn-thread xmlns="{CORE}"><name>deep.er</name></spawn-thread>'
+SUM = '<calculate xmlns=""><a>1</a><operation>add</operation><b>2</b></calculate>'
+
+
+def test_spawned_thread_is_gone_on_with_by_its_rendered_path_or_its_id(
+    clerk: PlainMachine, desk: PlainMachine
+) -> None:
+    status, spawned = sent(clerk, SPAWN)
+    root, _ = threads_of(spawned)
+    assert (status, etree.QName(spawned[1]).localname) == (200, "thread-spawned")
+    assert spawned[1].findtext(f"{{{CORE}}}name") == "deep.er"
+    assigned = spawned[1].findtext(f"{{{CORE}}}assigned_id")
+    for name in (f"{root}.deep.er", assigned):
+        status, answer = sent(clerk, SUM, thread=name)
+        assert (status, threads_of(answer)) == (200, (f"{root}.deep.er", assigned)), name
+    assert sent(clerk, SPAWN, thread=root)[1][1].findtext(f"{{{CORE}}}name") == "deep.er-1"
+    for name in (f"{root}.deep", f"{root}.deep.er.x", f"{root}..deep.er"):
+        status, refused = sent(clerk, SUM, thread=name)
+        assert (status, json.loads(refused[1].text)["reason"]) == (404, "unknown_thread"), name
+    body = SUM.replace("calculate", "clock")
+    assert sent(desk, body, thread=f"{root}.deep.er")[0] == 404, "another caller's"
+
+
+def test_core_takes_the_rights_of_who_asks(clerk: PlainMachine) -> None:
+    payload = f"<name>t</name><payload>{SUM}</payload>"
+    status, both = sent(clerk, f'<spawn-thread xmlns="{CORE}">{payload}</spawn-thread>')
+    assert status == 200 and '{"value":"3"}' in json.loads(both[1].text)["result"]
+    status, refused = sent(clerk, f'<timer xmlns="{CORE}"><what>x</what><when>in 3 hours</when></timer>')
+    assert (status, json.loads(refused[1].text)["msg"]) == (403, "You may set no timers here.")
+    status, refused = sent(
+        clerk, f'<delay xmlns="{CORE}"><seconds>60</seconds><payload>{SUM}</payload></delay>'
+    )
+    assert (status, json.loads(refused[1].text)["msg"]) == (403, "You may set no timers here.")
+    status, refused = sent(clerk, f'<delay xmlns="{CORE}"><seconds>soon</seconds></delay>')
+    assert (status, json.loads(refused[1].text)["reason"]) == (400, "mistyped")
+    status, refused = sent(clerk, f'<boot xmlns="{CORE}"/>')
+    assert status == 403
