@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import agents
@@ -49,9 +49,18 @@ _FIRST_LINE = 256
 
 
 def confined(
-    view: MountNamespace, needs: Needs, machine: MachinePaths, *, private: bool, path: str = ""
+    view: MountNamespace,
+    needs: Needs,
+    machine: MachinePaths,
+    environment: Mapping[str, str],
+    *,
+    private: bool,
 ) -> MountNamespace:
-    """``view`` narrowed to ``needs``. ``private``: hidden paths that they name are given; ``path``: where programs are looked for."""
+    """``view`` narrowed to ``needs``. ``private``: hidden paths that they name are given.
+
+    ``environment`` says where programs are looked for, and which certificates count.
+    """
+    path = environment.get("PATH", os.defpath)
     programs = _program_folders(path)
     places = _Places(machine, private=private)
     reads, writes = places.given(needs.read), places.writable(needs.write)
@@ -67,7 +76,15 @@ def confined(
             if one not in programs and _is_library(one) and not places.is_around_homes(one)
         ),
         writable=tuple(writes),
-        read_only=(*kept, *linked, *reads, view.workspace, deps, *_shown_programs(needs.programs, path, own)),
+        read_only=(
+            *kept,
+            *linked,
+            *reads,
+            *places.given(_certificates(environment)),
+            view.workspace,
+            deps,
+            *_shown_programs(needs.programs, path, own),
+        ),
         private=(*_hidden_tops(), *machine.private.hidden, *programs),
         scratch=(SCRATCH,) if not os.path.islink(SCRATCH) else (),
         confined=True,
@@ -123,6 +140,12 @@ class _Places:
                     return ""
                 place = os.path.realpath(place)
         return place or "/"
+
+
+def _certificates(environment: Mapping[str, str]) -> list[str]:
+    """The files of certificates that the owner has programs trust."""
+    named = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+    return [text for name in named if (text := environment.get(name, "")).startswith("/")]
 
 
 def _is_inside(path: str, folders: Sequence[str]) -> bool:

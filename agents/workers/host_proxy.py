@@ -7,14 +7,15 @@ hands it to the daemon, which accepts. Names are resolved here.
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import ipaddress
 import logging
 import re
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from agents.workers.host_rules import HostRules
 from envelopes.ip_addresses import is_this_machine
@@ -25,6 +26,7 @@ _HEAD_BYTES = 32 * 1024
 _HEAD_SECONDS = 20.0
 _CONNECT_SECONDS = 15.0
 _CHUNK = 64 * 1024
+_WEB = 80
 _MOST_CONNECTIONS = 64
 _CONNECT = re.compile(r"CONNECT (\[[0-9A-Fa-f:.]+\]|[^\s:\[\]]+):(\d{1,5}) HTTP/1\.[01]")
 _PLAIN = re.compile(r"([A-Z]+) (http://\S+) HTTP/1\.[01]")
@@ -46,6 +48,32 @@ class _Wanted(NamedTuple):
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
+class Upstream(NamedTuple):
+    """The owner's own proxy, through which this machine reaches the internet. ``skips``: hosts that are reached without."""
+
+    host: str
+    port: int
+    credentials: str
+    skips: str
+
+    @classmethod
+    def of(cls, environment: Mapping[str, str]) -> Upstream | None:
+        """The one that the environment names, as curl and Python read it; None for none, and for one without HTTP."""
+        either = {name.lower(): text for name, text in environment.items() if text}
+        address = urlsplit(either.get("https_proxy") or either.get("all_proxy") or "")
+        if address.scheme != "http" or not address.hostname:
+            return None
+        said = (
+            f"{unquote(address.username or '')}:{unquote(address.password or '')}" if address.username else ""
+        )
+        return cls(address.hostname, address.port or _WEB, said, either.get("no_proxy", ""))
+
+    def connects(self, host: str) -> bool:
+        """True where ``host`` is reached through it."""
+        names = [one.strip().lstrip("*.").lower() or "*" for one in self.skips.split(",") if one.strip()]
+        return not any(one in ("*", host) or host.endswith(f".{one}") for one in names)
+
+
 class _RefusedError(Exception):
     """A refusal of a request: its status and its reason."""
 
@@ -57,8 +85,15 @@ class _RefusedError(Exception):
 class HostProxy:
     """Serves one worker. ``servers``: its needs' hosts; ``on_host`` is told what is asked for; ``is_own``: ports of rappd."""
 
-    def __init__(self, servers: Sequence[str], on_host: OnHost, is_own: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        servers: Sequence[str],
+        on_host: OnHost,
+        is_own: Callable[[int], bool],
+        upstream: Upstream | None = None,
+    ) -> None:
         self._rules = HostRules(servers)
+        self._upstream = upstream
         self._on_host = on_host
         self._is_own = is_own
         self._server: asyncio.Server | None = None
@@ -120,6 +155,10 @@ class HostProxy:
             far_writer.close()
 
     async def _connected(self, wanted: _Wanted) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        way = self._upstream
+        if way is not None and self._rules.is_public_name(wanted.host) and way.connects(wanted.host):
+            self._on_host(wanted.name, True)
+            return await _through(way, wanted)
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(wanted.host, wanted.port, type=socket.SOCK_STREAM)
@@ -145,6 +184,25 @@ class HostProxy:
             except (OSError, TimeoutError) as error:
                 problem = error
         raise _RefusedError(502, f"{wanted.name} does not answer: {problem or 'no address'}")
+
+
+async def _through(way: Upstream, wanted: _Wanted) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection by ``CONNECT`` through the owner's proxy, which resolves the name."""
+    said = base64.b64encode(way.credentials.encode()).decode()
+    shown = f"Proxy-Authorization: Basic {said}\r\n" if way.credentials else ""
+    try:
+        async with asyncio.timeout(_CONNECT_SECONDS):
+            reader, writer = await asyncio.open_connection(way.host, way.port, limit=_CHUNK)
+            writer.write(f"CONNECT {wanted.name} HTTP/1.1\r\nHost: {wanted.name}\r\n{shown}\r\n".encode())
+            status = (
+                (await reader.readuntil(b"\r\n\r\n")).split(b"\r\n")[0].decode("latin-1").split(maxsplit=2)
+            )
+    except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError) as error:
+        raise _RefusedError(502, f"{wanted.name} is not reached by the proxy {way.host}: {error}") from error
+    if len(status) < 2 or status[1] != "200":
+        writer.close()
+        raise _RefusedError(502, f"{wanted.name} is not let through by the proxy {way.host}")
+    return reader, writer
 
 
 def _wanted(head: bytes) -> _Wanted:

@@ -28,6 +28,13 @@ class HostRules:
         """True where a need names this host with this port. ``host`` is a name or an address without brackets."""
         return any(_is_of(host, name) and (port == at if at else port in _WEB) for name, at in self._servers)
 
+    def is_public_name(self, host: str) -> bool:
+        """True for a name or an address outside of this machine and of the home network."""
+        address = _address(host)
+        if address is not None:
+            return counts_as(host).is_global
+        return "." in host and not host.endswith(_HOME)
+
     def allows(self, host: str, address: str) -> bool:
         """True where ``address``, to which the admitted ``host`` leads, may be connected to."""
         found = counts_as(address)

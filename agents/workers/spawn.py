@@ -84,7 +84,7 @@ def view_of(plan: dict[str, Any], read_only: list[str], spawner: Spawner) -> Mou
     needs = needs_of(plan)
     if needs is None:
         return view
-    return confined(view, needs, machine, private=plan["private"], path=plan["env"].get("PATH", os.defpath))
+    return confined(view, needs, machine, plan["env"], private=plan["private"])
 
 
 def serve_worker(

@@ -8,7 +8,7 @@ import logging
 import socket
 from collections.abc import Callable, Iterator, Sequence
 
-from agents.workers.host_proxy import HostProxy, OnHost
+from agents.workers.host_proxy import HostProxy, OnHost, Upstream
 from agents.workers.own_network import taken_over
 
 _log = logging.getLogger(__name__)
@@ -17,11 +17,17 @@ _log = logging.getLogger(__name__)
 class WayOut:
     """The way out of one worker, from its order to its end. The arguments are those of ``HostProxy``."""
 
-    def __init__(self, servers: Sequence[str], on_host: OnHost, is_own: Callable[[int], bool]) -> None:
+    def __init__(
+        self,
+        servers: Sequence[str],
+        on_host: OnHost,
+        is_own: Callable[[int], bool],
+        upstream: Upstream | None = None,
+    ) -> None:
         self._loop = asyncio.get_running_loop()
         self._ours, self._theirs = socket.socketpair()
         self._ours.setblocking(False)
-        self._proxy = HostProxy(servers, on_host, is_own)
+        self._proxy = HostProxy(servers, on_host, is_own, upstream)
         self._serving: asyncio.Task[None] | None = None
         self._loop.add_reader(self._ours.fileno(), self._on_readable)
 

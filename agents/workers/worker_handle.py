@@ -19,6 +19,7 @@ from agents.workers.call import Call, start_callback
 from agents.workers.config import PoolConfig
 from agents.workers.errors import AgentRaisedError, describe_exit
 from agents.workers.frame_socket import FrameSocket, RequestQueue
+from agents.workers.host_proxy import Upstream
 from agents.workers.needs import Use, checked_uses
 from agents.workers.output import Output
 from agents.workers.protocol import (
@@ -187,7 +188,8 @@ class WorkerHandle:
         if needs is None or not needs.hosts or not LINUX:
             self._zygote.spawn(fds, self)
             return
-        self._way_out = WayOut(needs.servers(self.plan.env), self._on_host, self._owner.is_own_port)
+        env, owner = self.plan.env, self._owner
+        self._way_out = WayOut(needs.servers(env), self._on_host, owner.is_own_port, Upstream.of(env))
         with self._way_out.worker_end() as network:
             self._zygote.spawn([*fds, network], self)
 

@@ -115,12 +115,13 @@ async def test_declared_folders_and_programs_are_given_and_no_others(
 
 
 async def test_needs_only_narrow(shut_in: WorkerSupervisor, furnished: Home, tmp_path: Path) -> None:
-    (tmp_path / "laid").symlink_to(furnished.path / "keys")  # in /tmp, where every agent may write
+    (tmp_path / "laid").symlink_to(tmp_path / "beside")  # in /tmp, where every agent may write
     wanted = (str(furnished.path), str(tmp_path / "laid"), "/etc")
     pool = shut_in.pool(str(tmp_path), furnished.plan(needs=Needs(read=wanted, write=wanted)))
     for secret in furnished.secrets:
         assert refused(await run(pool, f"open({str(secret)!r})")), secret
-    assert refused(await run(pool, f"open({str(tmp_path / 'laid' / 'identity')!r})"))
+    for folder in ("laid", "beside"):
+        assert refused(await run(pool, f"open({str(tmp_path / folder / 'note')!r})")), folder
     assert refused(await run(pool, "open('/etc/planted', 'w')"))
 
 
