@@ -10,6 +10,7 @@ import orjson
 from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.privileged import PrivilegedMessageError, refuse_privileged
 from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, deeper_than
+from envelopes.envelope import is_uuid
 from envelopes.errors import EnvelopeError
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR = (
@@ -136,3 +137,16 @@ def _is_id(id: object) -> bool:
 
 def _clause(error: ValueError) -> str:
     return "it cannot be read" if isinstance(error, orjson.JSONDecodeError) else str(error)
+
+
+def cursor(call: RpcCall) -> tuple[int, str] | None:
+    """The moment and the id at which a list goes on; None for its beginning. Raises ``RpcError``."""
+    text = call.params.get("cursor")
+    if text is None:
+        return None
+    moment, _, id = text.partition(".") if isinstance(text, str) else ("", "", "")
+    if not (moment.isdecimal() and len(moment) < 19 and is_uuid(id)):
+        raise RpcError(
+            INVALID_PARAMS, "cursor is no place in the list.", do="Send the nextCursor of an answer."
+        )
+    return int(moment), id

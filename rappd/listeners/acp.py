@@ -32,7 +32,7 @@ from envelopes.codecs.jsonrpc import (
     RpcError,
 )
 from envelopes.codecs.pictures import checked
-from envelopes.envelope import ERROR, Envelope, is_uuid, new_id
+from envelopes.envelope import ERROR, Envelope, new_id
 from envelopes.errors import ReportableError
 from rappd.daemon.owners_list import OwnersList
 from rappd.dispatch.turns import RequestCancelledError, Turn
@@ -224,7 +224,9 @@ class AcpConnection:
 
     async def _list(self, call: RpcCall) -> dict[str, Any]:
         wanted = call.params.get("cwd")
-        found = await self._conversations().latest(limit=_LISTED, before=_cursor(call), everything=True)
+        found = await self._conversations().latest(
+            limit=_LISTED, before=jsonrpc.cursor(call), everything=True
+        )
         rows = []
         for one in found["conversations"]:
             if isinstance(one["session"], str):
@@ -353,15 +355,3 @@ class AcpConnection:
             return {}
         rows = [{"id": one.id, "name": one.name, "description": one.description} for one in known]
         return {"modes": {"currentModeId": current, "availableModes": rows}}
-
-
-def _cursor(call: RpcCall) -> tuple[int, str] | None:
-    text = call.params.get("cursor")
-    if text is None:
-        return None
-    moment, _, id = text.partition(".") if isinstance(text, str) else ("", "", "")
-    if not (moment.isdecimal() and len(moment) < 19 and is_uuid(id)):
-        raise RpcError(
-            INVALID_PARAMS, "cursor is no place in the list.", do="Send the nextCursor of an answer."
-        )
-    return int(moment), id

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from envelopes.codecs import mcp
-from envelopes.codecs.jsonrpc import INVALID_PARAMS, RpcCall, RpcError
+from envelopes.codecs.jsonrpc import INVALID_PARAMS, RpcError, cursor
 from envelopes.codecs.mcp import McpRequest
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import is_uuid
@@ -33,7 +33,7 @@ def has_any(program: Program) -> bool:
 async def listed(program: Program, asked: McpRequest) -> dict[str, Any]:
     """The result of ``resources/list``: memories first, then conversations, the latest first."""
     rows: list[dict[str, Any]] = []
-    before = _cursor(asked.call)
+    before = cursor(asked.call)
     if before is None and _may(program, MEMORIES):
         rows.append(_row(_OF_MEMORIES, "Memories", "application/json"))
     if not _may(program, CONVERSATIONS):
@@ -103,15 +103,3 @@ def _markdown(shown: dict[str, Any]) -> str:
 def _not_there(asked: McpRequest, uri: str) -> RpcError:
     number = INVALID_PARAMS if asked.is_modern else _OLDER_NOT_FOUND
     return RpcError(number, "There is no such resource.", data={"uri": uri}, do="Ask for resources/list.")
-
-
-def _cursor(call: RpcCall) -> tuple[int, str] | None:
-    text = call.params.get("cursor")
-    if text is None:
-        return None
-    moment, _, id = text.partition(".") if isinstance(text, str) else ("", "", "")
-    if not (moment.isdecimal() and len(moment) < 19 and is_uuid(id)):
-        raise RpcError(
-            INVALID_PARAMS, "cursor is no place in the list.", do="Send the nextCursor of an answer."
-        )
-    return int(moment), id

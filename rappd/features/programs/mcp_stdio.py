@@ -18,6 +18,7 @@ import aiohttp
 from envelopes.codecs import jsonrpc, mcp
 from envelopes.codecs.jsonrpc import Id, RpcCall, RpcError
 from rappd.daemon.home import Home
+from twins.background_tasks import BackgroundTasks
 
 MOST_OF_A_LINE = jsonrpc.MOST_BYTES
 AWAY_SECONDS = 30.0
@@ -39,7 +40,7 @@ class McpBridge:
         self._session = ""
         self._greeting: asyncio.Task[None] | None = None
         self._running: dict[Id, tuple[asyncio.Task[None], bool]] = {}
-        self._background: set[asyncio.Task[None]] = set()
+        self._background = BackgroundTasks("a line of a program was not passed on")
 
     async def take(self, line: bytes) -> None:
         """Sends one line on its way; its answer comes by ``write``."""
@@ -66,9 +67,7 @@ class McpBridge:
     async def close(self) -> None:
         """Waits for what was asked, not for streams that have no end, and lets go of those."""
         await asyncio.gather(*(task for task, _ in self._running.values()), return_exceptions=True)
-        for task in self._background:
-            task.cancel()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._background.close()
 
     async def _notified(self, call: RpcCall, line: bytes) -> None:
         named = call.params.get("requestId")
@@ -81,7 +80,7 @@ class McpBridge:
             async with self._http.post("http://rappd/mcp", data=line, headers=self._headers(call)):
                 pass
         if call.method == "notifications/initialized" and self._session:
-            self._keep(asyncio.create_task(self._listen()))
+            self._background.spawn(self._listen())
 
     def _headers(self, call: RpcCall) -> dict[str, str]:
         found = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -98,7 +97,7 @@ class McpBridge:
             task = asyncio.current_task()
             assert task is not None
             self._running.pop(id, None)
-            self._keep(task)
+            self._background.spawn(task)  # which runs already
         until = asyncio.get_running_loop().time() + self._away_seconds
         while True:
             try:
@@ -143,10 +142,6 @@ class McpBridge:
                         return
                     await self._pass_on(answer)
             await asyncio.sleep(_LISTEN_AGAIN_SECONDS)
-
-    def _keep(self, task: asyncio.Task[None]) -> None:
-        self._background.add(task)
-        task.add_done_callback(self._background.discard)
 
     def _ended(self, id: Id | None, task: asyncio.Task[None]) -> None:
         if id is not None and self._running.get(id, (None, False))[0] is task:
