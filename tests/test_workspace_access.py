@@ -171,7 +171,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/features/threads/cli.py",
         "rappd/features/twins/souls_cli.py",
         "rappd/features/workflows/cli.py",
-        "rappd/features/cartridges/of_files.py",
+        "rappd/features/cartridges/file_actions.py",
         "rappd/features/eggs/merging.py",
         "twins/cartridges/cartridge_io.py",
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from rappd.cli.command_group import no_such_verb
-from rappd.cli.names import command_names
+from rappd.cli.completion_names import command_names
 
 
 @click.command("help")

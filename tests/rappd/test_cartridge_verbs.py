@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
-from rappd.features.cartridges.of_files import SHAPES, CartridgeFiles
+from rappd.features.cartridges.file_actions import SHAPES, CartridgeFiles
 from tests.twins.cartridges.living_documents import buddies, objects, seeds, specs, texts, values
 from twins.cartridges.cartridge_io import load
 from twins.cartridges.field_specs import STAGES

@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import agent_names
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
-from rappd.cli.names import agent_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient, ResponseError

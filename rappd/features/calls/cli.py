@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from envelopes.errors import ReportableError
+from rappd.cli.completion_names import peer_names
 from rappd.cli.console import (
     arrow,
     command,
@@ -24,7 +25,6 @@ from rappd.cli.console import (
     terminal_width,
 )
 from rappd.cli.formatting import count, took
-from rappd.cli.names import peer_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import cells

@@ -15,7 +15,7 @@ from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 
 if TYPE_CHECKING:
-    from rappd.features.cartridges.of_files import CartridgeFiles
+    from rappd.features.cartridges.file_actions import CartridgeFiles
 
 _PATH = click.Path(path_type=Path)
 _FILE = click.argument("file", type=_PATH)
@@ -43,7 +43,7 @@ def list_(printer: Printer) -> None:
 
     Those of the brainstem, and of each twin.
     """
-    from rappd.features.cartridges.shelf import CartridgeShelf
+    from rappd.features.cartridges.found_cartridges import CartridgeShelf
     from rappd.features.cartridges.text import show_shelf
     from rappd.settings.load import Settings, host_workspace
 
@@ -282,7 +282,7 @@ def _no_constant(name: str) -> Any:
 
 
 def _verbs(at: str = "") -> CartridgeFiles:
-    from rappd.features.cartridges.of_files import CartridgeFiles
+    from rappd.features.cartridges.file_actions import CartridgeFiles
 
     return CartridgeFiles(Home.here(), now=_moment(at) if at else None)
 

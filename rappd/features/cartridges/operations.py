@@ -11,7 +11,7 @@ from rappd.features.operation import OWNER, Text, operation
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from rappd.features.cartridges.shelf import CartridgeShelf
+    from rappd.features.cartridges.found_cartridges import CartridgeShelf
 
 _NAME = 200
 
@@ -48,5 +48,7 @@ class CartridgeOperations:
 
     async def _shelf(self) -> CartridgeShelf:
         """The shelf, whose imports are heavy."""
-        shelf: type[CartridgeShelf] = (await load("rappd.features.cartridges.shelf")).CartridgeShelf
+        shelf: type[CartridgeShelf] = (
+            await load("rappd.features.cartridges.found_cartridges")
+        ).CartridgeShelf
         return shelf(self._home, self._host)

@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import twin_names
 from rappd.cli.console import dim, print_err, print_out
 from rappd.cli.formatting import count, tilde
-from rappd.cli.names import twin_names
 from rappd.cli.printer import JSON, Printer
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from rappd.cli.completion_names import peer_names
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.home_client import HomeClient
-from rappd.cli.names import peer_names
 from rappd.cli.printer import JSON, Printer, show_sentence
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table

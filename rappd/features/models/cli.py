@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import twin_names
 from rappd.cli.console import command, dim, print_out, status_mark, strip_control
-from rappd.cli.names import twin_names
 from rappd.cli.printer import JSON, Printer
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home

@@ -9,10 +9,10 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import peer_names
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
-from rappd.cli.names import peer_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import peer_names
 from rappd.cli.console import arrow, command, print_err, print_out, print_status, status_mark, strip_control
 from rappd.cli.home_client import HomeClient
-from rappd.cli.names import peer_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient

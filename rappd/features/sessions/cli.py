@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import session_names
 from rappd.cli.console import dim, print_out, print_status, status_mark, strip_control, wrapped
 from rappd.cli.formatting import ago
-from rappd.cli.names import session_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient

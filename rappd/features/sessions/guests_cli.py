@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
+from rappd.cli.completion_names import session_names
 from rappd.cli.console import print_out, strip_control
-from rappd.cli.names import session_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient

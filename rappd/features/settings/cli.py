@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import setting_names
 from rappd.cli.console import (
     dim,
     interactive,
@@ -20,7 +21,6 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import tilde
-from rappd.cli.names import setting_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import cells
 from rappd.control_client import ControlClient

@@ -16,7 +16,7 @@ from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 from rappd.dispatch.turns import Turn
 from rappd.features.operation import agent_operation
 from rappd.features.snapshots.operations import SnapshotOperations
-from rappd.features.snapshots.work import ended_line
+from rappd.features.snapshots.progress import ended_line
 
 WAIT_SECONDS = 15.0
 """Half of what an agent's call may take by default."""

@@ -11,10 +11,10 @@ import msgspec
 from agents.runtime import programs
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.token_uses import TokenUses
+from rappd.cli.completion_names import peer_names
 from rappd.cli.console import arrow, command, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
-from rappd.cli.names import peer_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table, table

@@ -19,9 +19,9 @@ from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.eggs.waiting import whole_path
 from rappd.features.operation import OWNER, Text, operation
+from rappd.features.snapshots.progress import DRILL, RESTORE, SNAPSHOT, SnapshotWork, ended_line
 from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.taking import SnapshotTaker
-from rappd.features.snapshots.work import DRILL, RESTORE, SNAPSHOT, SnapshotWork, ended_line
 from rappd.notices.notices import Notices
 from twins.work_progress import WorkCancelledError
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import thread_names
 from rappd.cli.console import dim, print_err, print_out, status_mark, strip_control, terminal_width, wrapped
 from rappd.cli.formatting import ago
-from rappd.cli.names import thread_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import Table, beginning
 from rappd.daemon.home import Home

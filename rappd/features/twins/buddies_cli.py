@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from rappd.cli.completion_names import twin_names
 from rappd.cli.console import dim, print_out, status_mark, strip_control
-from rappd.cli.names import twin_names
 from rappd.cli.printer import JSON, Printer
 from rappd.errors import ConflictError
 from rappd.features.twins.client import Answer, client, in_path

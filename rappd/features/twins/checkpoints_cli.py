@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rappd.cli.completion_names import twin_names
 from rappd.cli.console import arrow, command, dim, print_err, print_out, status_mark, strip_control
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
-from rappd.cli.names import twin_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.completion_names import twin_names
 from rappd.cli.console import dim, print_out, strip_control
-from rappd.cli.names import twin_names
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
+from rappd.cli.completion_names import twin_names
 from rappd.cli.console import print_out, strip_control
-from rappd.cli.names import twin_names
 from rappd.cli.printer import JSON, Printer
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.twins.client import Answer, client, in_path

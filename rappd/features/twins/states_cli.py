@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from rappd.cli.completion_names import twin_names
 from rappd.cli.console import (
     arrow,
     command,
@@ -18,7 +19,6 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count
-from rappd.cli.names import twin_names
 from rappd.cli.printer import JSON, Printer
 from rappd.errors import ConfirmationNeededError, UsageProblemError
 from rappd.features.twins.client import Answer, client, in_path
