@@ -151,6 +151,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/installer/placement.py",
         "twins/installer/hatching.py",
         "twins/installer/installer.py",
+        "twins/installer/former_data.py",
         "twins/installer/receipts.py",
         "twins/installer/staging.py",
         "twins/installer/rollback.py",
