@@ -220,7 +220,7 @@ _JSON = st.recursive(
 
 
 @pytest.mark.parametrize("decode", [openai_chat.decode, openai_responses.decode])
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=st.dictionaries(_KEYS, _JSON, max_size=6))
 @example(body={"messages": [{"role": "user", "content": [None]}], "input": [{"type": 7}]})
 @example(body={"messages": [{"role": []}], "input": [{"role": {}}]})

@@ -85,7 +85,7 @@ def mutate(data: st.DataObject, image: dict[str, Any]) -> None:
         holder[key] = copy.deepcopy(data.draw(st.sampled_from(JUNK)))
 
 
-@settings(max_examples=600, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_changed_images_are_refused_or_run(data: st.DataObject) -> None:
     image = copy.deepcopy(data.draw(st.sampled_from(IMAGES)))
@@ -104,7 +104,7 @@ def test_changed_images_are_refused_or_run(data: st.DataObject) -> None:
     Machine.thaw(machine.freeze())
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.recursive(st.sampled_from(JUNK), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
 def test_anything_else_is_no_image(value: Any) -> None:
     with pytest.raises(BadImageError):

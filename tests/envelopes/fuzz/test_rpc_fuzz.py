@@ -80,7 +80,7 @@ def _refused_in_shape(problem: RpcError) -> None:
     assert told["error"]["message"]
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), _HEADERS)
 def test_any_bytes_are_read_or_refused(octets: bytes, headers: dict[str, str]) -> None:
     try:
@@ -89,7 +89,7 @@ def test_any_bytes_are_read_or_refused(octets: bytes, headers: dict[str, str]) -
         _refused_in_shape(problem)
 
 
-@settings(max_examples=250)
+@settings(max_examples=100)
 @given(_METHODS, _PARAMS, _HEADERS | st.none(), st.none() | st.integers(0, 9) | st.text(max_size=4))
 def test_any_message_is_read_or_refused(
     method: str, params: dict[str, Any], headers: dict[str, str] | None, id: Any
@@ -112,7 +112,7 @@ def test_any_message_is_read_or_refused(
             read(call)
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.text(max_size=40) | _JSON.map(json.dumps) | _PARAMS.map(json.dumps))
 def test_any_text_of_an_agent_is_a_result(text: str) -> None:
     found = mcp.call_result(text)

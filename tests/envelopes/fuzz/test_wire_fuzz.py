@@ -75,7 +75,7 @@ def test_any_bytes(raw: bytes) -> None:
     one_input(raw)
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(_TEXTS, st.data())
 def test_records_with_bytes_changed(raw: bytes, draw: st.DataObject) -> None:
     changed = bytearray(raw)
@@ -89,7 +89,7 @@ def test_records_with_bytes_changed(raw: bytes, draw: st.DataObject) -> None:
     one_input(bytes(changed))
 
 
-@settings(max_examples=300)
+@settings(max_examples=100)
 @given(_OBJECTS, st.data())
 def test_records_with_keys_changed(found: dict[str, Any], draw: st.DataObject) -> None:
     for _ in range(draw.draw(st.integers(1, 3))):

@@ -99,7 +99,7 @@ def test_canonical_json_keeps_letters_and_sorts_keys() -> None:
 
 
 @given(values, values)
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_edits_lead_from_any_document_to_any_other(before: object, after: object) -> None:
     found = json_patch.between(before, after)
     assert same(json_patch.apply(found, before), after)

@@ -204,7 +204,7 @@ def test_a_document_that_is_not_what_it_says_is_refused(change: Document, why: s
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_document_edited_anywhere_is_converted_or_refused(data: st.DataObject) -> None:
     shape = data.draw(st.sampled_from(list(Shape)))
     document = convert(data.draw(DRAWN[shape]), data.draw(st.sampled_from(list(Shape))))

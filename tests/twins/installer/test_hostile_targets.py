@@ -92,7 +92,7 @@ def _furnish(twin: Path, things: dict[str, str], outside: Path) -> None:
             continue  # something else is there already
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_PARTS, _THINGS, st.sets(st.sampled_from(EVERYTHING)), st.booleans())
 @example([("link/x", Role.MEMORY, b"x")], {"link": "out"}, set(EVERYTHING), False)
 @example([("soul.md", Role.SOUL, b"x")], {"soul.md": "out"}, set(EVERYTHING), False)
@@ -135,7 +135,7 @@ def test_any_parts_into_any_workspace(
         assert not leftovers(home.root)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.sampled_from(list(Destination)),
     st.text(max_size=12) | st.sampled_from(["..", "../x", "/etc", ".hidden", KEY, "a/b", "brainstem"]),

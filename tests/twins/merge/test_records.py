@@ -109,7 +109,7 @@ documents = st.dictionaries(st.sampled_from(["a", "b", "updated_at"]), values, m
 
 
 @given(documents | st.none(), documents, documents)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_both_sides_come_to_the_same_document(
     base: Document | None, ours: Document, theirs: Document
 ) -> None:
@@ -121,7 +121,7 @@ def test_both_sides_come_to_the_same_document(
 
 
 @given(documents, documents)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_what_only_one_side_changed_is_taken_as_it_is(base: Document, ours: Document) -> None:
     assert same(merge(base, ours, base).document, ours)
     assert same(merge(base, base, ours).document, ours)
@@ -130,7 +130,7 @@ def test_what_only_one_side_changed_is_taken_as_it_is(base: Document, ours: Docu
 
 
 @given(documents, documents, documents)
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_merging_again_from_what_was_merged_changes_nothing(
     base: Document, ours: Document, theirs: Document
 ) -> None:
