@@ -110,7 +110,7 @@ class Operation:
         """``peers`` of ``peers.rename``."""
         return self.name.partition(".")[0]
 
-    @property
+    @cached_property
     def about(self) -> str:
         """The docstring: the first paragraph is its line in lists."""
         return inspect.getdoc(self.function) or ""

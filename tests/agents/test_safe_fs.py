@@ -228,10 +228,10 @@ def _outcomes(read: Callable[[], bytes]) -> set[bytes]:
 
 async def test_file_pool_slow_calls_leave_the_default_threads_free() -> None:
     released = threading.Event()
-    slow = [asyncio.ensure_future(in_file_pool(released.wait, 20)) for _ in range(4 * THREADS)]
+    slow = [asyncio.ensure_future(in_file_pool(released.wait, 120)) for _ in range(4 * THREADS)]
     await asyncio.sleep(0.05)
     started = time.monotonic()
     await asyncio.gather(*(asyncio.to_thread(time.sleep, 0) for _ in range(40)))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 60
     released.set()
     assert all(await asyncio.gather(*slow))

@@ -88,7 +88,7 @@ def test_missing_model_is_downloaded_from_the_failed_turn(
     _pictured(page, "bar", tmp_path)
     page.locator(".model-download").get_by_role("button", name="Cancel").click()
     expect(page.locator(".model-download")).to_contain_text("Cancelled.")
-    assert ollama.left.wait(5)
+    assert ollama.left.wait(60)
     ollama.pulls = [{"error": "write: no space left on device"}]
     button.click()
     expect(page.locator(".model-download")).to_contain_text("Ollama said: “write: no space left on device”")

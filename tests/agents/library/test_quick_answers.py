@@ -80,9 +80,9 @@ def test_other_sentences_are_left_alone(text: str) -> None:
      "what time is it in " + "a " * 80, "what day is it in 999999 years", "how many in" + " in" * 60],
 )  # fmt: skip
 def test_what_is_too_large_takes_no_time(text: str) -> None:
-    began = time.perf_counter()
+    began = time.thread_time()
     answer_to(text, NOW)
-    assert time.perf_counter() - began < 0.5
+    assert time.thread_time() - began < 0.5
 
 
 async def test_agent_answers_in_its_sandbox(desk: Any) -> None:

@@ -18,7 +18,8 @@ from agents.providers.openai_server import Azure
 from agents.providers.server_check import CheckLimits, check_azure, check_server
 
 KEY = "sk-quite-secret-0123456789"
-QUICK = CheckLimits(listing=1.0, answer=1.0)
+PATIENT = CheckLimits(listing=60.0, answer=60.0)
+"""For servers that answer: they fail in no other way because this machine is busy."""
 LIST = {"object": "list", "data": [{"id": "nomic-embed"}, {"id": "small"}, {"id": "big"}]}
 ANSWER = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "yes"}}]}
 
@@ -67,7 +68,7 @@ async def serving(
 
 async def test_working_server_is_asked_one_question_with_its_key() -> None:
     async with serving(Server()) as server:
-        found = await check_server(server.url, KEY, "", limits=QUICK)
+        found = await check_server(server.url, KEY, "", limits=PATIENT)
     assert (found.works, found.model, found.models) == (True, "small", ("small", "big"))
     assert [path for path, _ in server.asked] == ["/v1/models", "/v1/chat/completions"]
     assert server.keys == [f"Bearer {KEY}"] * 2
@@ -97,7 +98,8 @@ async def test_failing_server_is_told_apart(
     server = Server()
     server.listed, server.answered = listed, answered
     async with serving(server):
-        found = await check_server(server.url, KEY, model, limits=QUICK)
+        limits = CheckLimits(listing=60.0 if listed[0] else 1.0, answer=60.0 if answered[0] else 1.0)
+        found = await check_server(server.url, KEY, model, limits=limits)
     assert (found.reason, says in found.text, bool(found.do)) == (reason, True, True), found
     assert KEY not in repr(found)
 
@@ -106,29 +108,29 @@ async def test_server_without_key_asks_for_one() -> None:
     server = Server()
     server.listed = (401, {})
     async with serving(server):
-        assert (await check_server(server.url, "", "", limits=QUICK)).reason == "key_missing"
+        assert (await check_server(server.url, "", "", limits=PATIENT)).reason == "key_missing"
 
 
 async def test_port_where_nothing_listens_is_refused() -> None:
-    found = await check_server(f"127.0.0.1:{free_port()}", "", "", limits=QUICK)
+    found = await check_server(f"127.0.0.1:{free_port()}", "", "", limits=PATIENT)
     assert found.reason == "refused"
     assert "Nothing listens at 127.0.0.1:" in found.text
 
 
 async def test_name_of_no_computer_is_told() -> None:
     assert (
-        await check_server("http://no-such-computer.invalid/v1", "", "", limits=QUICK)
+        await check_server("http://no-such-computer.invalid/v1", "", "", limits=PATIENT)
     ).reason == "unknown_host"
 
 
 @pytest.mark.parametrize("typed", ["", "   ", "ftp://x/v1", "http://a b/", "http://x:port/v1", "file:///etc"])
 async def test_what_is_no_web_address_is_not_asked(typed: str) -> None:
-    assert (await check_server(typed, KEY, "", limits=QUICK)).reason == "bad_address"
+    assert (await check_server(typed, KEY, "", limits=PATIENT)).reason == "bad_address"
 
 
 async def test_wrong_path_proposes_the_usual_one() -> None:
     async with serving(Server()) as server:
-        found = await check_server(f"http://127.0.0.1:{server.port}/api", "", "", limits=QUICK)
+        found = await check_server(f"http://127.0.0.1:{server.port}/api", "", "", limits=PATIENT)
     assert (found.reason, found.address) == ("wrong_path", server.url)
 
 
@@ -137,7 +139,7 @@ async def test_redirect_is_told_and_not_followed() -> None:
     async with serving(inner), serving(outer):
         outer.listed = (307, "")
         outer.headers = {"Location": f"{inner.url}/models"}
-        found = await check_server(outer.url, KEY, "", limits=QUICK)
+        found = await check_server(outer.url, KEY, "", limits=PATIENT)
     assert (found.reason, inner.asked) == ("redirect", [])
 
 
@@ -145,17 +147,17 @@ async def test_https_is_told_apart_from_http(
     tmp_path: Path, certificate: Callable[[Path], ssl.SSLContext]
 ) -> None:
     async with serving(Server()) as server:
-        plain = await check_server(server.url.replace("http:", "https:"), "", "", limits=QUICK)
+        plain = await check_server(server.url.replace("http:", "https:"), "", "", limits=PATIENT)
     async with serving(Server(), tls=certificate(tmp_path)) as server:
-        own = await check_server(server.url.replace("http:", "https:"), "", "", limits=QUICK)
+        own = await check_server(server.url.replace("http:", "https:"), "", "", limits=PATIENT)
     assert (plain.reason, own.reason, server.asked) == ("no_tls", "untrusted", [])
 
 
 async def test_server_of_an_agent_is_sent_nothing() -> None:
     async with serving(Server()) as server:
-        found = await check_server(server.url, KEY, "", lambda *_: True, QUICK)
+        found = await check_server(server.url, KEY, "", lambda *_: True, PATIENT)
         azure = Azure(f"http://127.0.0.1:{server.port}", "mine", KEY)
-        assert (await check_azure(azure, lambda *_: True, QUICK)).reason == "agent"
+        assert (await check_azure(azure, lambda *_: True, PATIENT)).reason == "agent"
     assert (found.reason, server.asked) == ("agent", [])
 
 
@@ -163,9 +165,9 @@ async def test_azure_deployment_is_asked_as_azure_wants_it() -> None:
     server = Server()
     async with serving(server, "/openai/deployments/{rest:.*}"):
         azure = Azure(f"http://127.0.0.1:{server.port}/", "mine", KEY)
-        assert (await check_azure(azure, limits=QUICK)).works
+        assert (await check_azure(azure, limits=PATIENT)).works
         server.answered = (404, {"error": {"code": "DeploymentNotFound"}})
-        missing = await check_azure(azure, limits=QUICK)
+        missing = await check_azure(azure, limits=PATIENT)
     assert server.asked[0][0] == "/openai/deployments/mine/chat/completions"
     assert server.keys[0] == KEY
     assert (missing.reason, 'no model "mine"' in missing.text) == ("no_model", True)

@@ -35,7 +35,7 @@ async def talks(line: Any, octets: bytes = b"x") -> bool:
     reader, writer = line
     try:
         writer.write(octets)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             return bool(await reader.read(10) == octets)
     except (OSError, TimeoutError):
         return False

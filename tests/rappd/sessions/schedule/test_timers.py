@@ -71,7 +71,7 @@ class Desk:
         await asyncio.sleep(0.05)
 
     async def until(self, condition: Callable[[], Any]) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(60):
             while not condition():
                 await asyncio.sleep(0.01)
 
