@@ -86,6 +86,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",
         "rappd/federation/code_access.py",
+        "rappd/federation/gateways.py",
+        "rappd/features/organism/structure.py",
+        "rappd/organism/in_force.py",
         "rappd/organism/schemas.py",
         "rappd/features/webhooks/webhooks.py",  # and a folder that its owner chose, following no link there
         "rappd/settings/files.py",
@@ -163,6 +166,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/backup/restore.py",
     ),
     "reads or writes a file that the operator named": (
+        "rappd/features/organism/cli.py",
         "agents/rapps/rapplication.py",  # a zip
         "rappd/features/agents/cli.py",
         "rappd/cli/backup.py",

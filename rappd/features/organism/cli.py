@@ -113,13 +113,8 @@ def reload(printer: Printer) -> None:
 @JSON
 def graph(kind: str, printer: Printer) -> None:
     """Show what exists here and who called whom in the last hour."""
-    home = HomeClient(Home.here(), reads=True)
-    if kind == "json" or printer.for_scripts:
-        found = home.do("organism.graph")
-        printer.result(found, print_json, found)
-    else:
-        found = home.do("organism.graph", format=kind)
-        printer.result(found, print_out, found["text"].rstrip())
+    found = HomeClient(Home.here(), reads=True).do("organism.graph", format=kind)
+    printer.result(found, *((print_json, found) if kind == "json" else (print_out, found["text"].rstrip())))
 
 
 @organism.command()

@@ -38,7 +38,7 @@ class GraphOperations:
 
     @operation("organism.graph", "GET", "/organism/graph", right=OWNER)
     async def graph(self, format: Format = "json") -> dict[str, Any]:
-        """Shows what exists here and who called whom in the last hour: `nodes` and `edges`, or as `mermaid` or `dot` their `text`.
+        """Shows what exists here and who called whom in the last hour: `nodes` and `edges`; with `mermaid` or `dot` their `text`, too.
 
         A node has `id`, `name`, `kind` and `state`, an edge `from`, `to`, `kind` and `calls`.
         """
@@ -46,9 +46,9 @@ class GraphOperations:
         rows = await self._daemon.store.rows(CALLS, (MOST_EVENTS, since))
         calls = [(str(sender), str(recipient), int(count)) for sender, recipient, count in rows]
         graph = graph_of(self._nodes(), self._links(), calls, self._addresses())
-        if format != "json":
-            return {"text": as_mermaid(graph) if format == "mermaid" else as_dot(graph)}
         found: dict[str, Any] = msgspec.to_builtins(graph)
+        if format != "json":
+            found["text"] = as_mermaid(graph) if format == "mermaid" else as_dot(graph)
         return found
 
     def _nodes(self) -> Iterator[Node]:
