@@ -32,12 +32,6 @@ PICTURE = base64.b64decode(
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def model() -> Iterator[FakeModel]:
     server = FakeModel()
     server.start()
@@ -159,6 +153,36 @@ def test_count_covers_people_a_workflow_eggs_and_what_waits(
     model.hang = False
     desk.post("/workflows/abort", {}, control=True)
     assert owner.errors == [] and guest.errors == []
+
+
+BLOCKED = """for (const name of ["localStorage", "sessionStorage", "indexedDB"])
+    Object.defineProperty(window, name, {get() { throw new DOMException("Access is denied", "SecurityError"); }});"""
+"""What a browser does that is told to keep nothing."""
+
+
+def test_browser_that_keeps_nothing_warns_in_yellow_and_says_how_to_allow_it(
+    browser: Browser, desk: RunningDaemon, model: FakeModel
+) -> None:
+    phone = phone_of(browser, desk)
+    phone.page.add_init_script(BLOCKED)
+    page = phone.pair("Fred")
+    warning = page.locator(".lines .forgets")
+    expect(warning.locator("summary")).to_have_text("This browser forgets. Next time you need a new QR code.")
+    yolk = page.evaluate("getComputedStyle(document.documentElement).getPropertyValue('--yolk').trim()")
+    shown = warning.evaluate("(one, yolk) => { const two = document.createElement('i'); two.style.background = yolk;"
+        "document.body.append(two); const same = getComputedStyle(two).backgroundColor === getComputedStyle(one).backgroundColor;"
+        "two.remove(); return same; }", yolk)  # fmt: skip
+    assert shown, "yellow"
+    warning.locator("summary").click()
+    expect(warning).to_contain_text("On-device site data, Allowed to save data")
+    expect(warning).to_contain_text(f"add {page.evaluate('location.host')}.")
+    phone.looks_right("phone-forgets")
+    model.will(says("I am here."))
+    phone.ask("hello?")
+    expect(page.locator(".turn .answer")).to_have_text("I am here.")
+    page.reload()
+    expect(page.get_by_role("textbox", name="Code")).to_be_visible()
+    assert phone.errors == []
 
 
 TAPS = "addEventListener('click', ({isTrusted, detail}) => { if (isTrusted && detail) window.taps = (window.taps ?? 0) + 1; }, true);"
