@@ -294,7 +294,7 @@ async def test_requests_of_a_phone_are_bounded() -> None:
 
 
 ANSWER_SECONDS = float(os.environ.get("ANSWER_SECONDS", "0"))
-"""How long the answer takes, at least; the figure of ten minutes is of 600."""
+"""Seconds that the answer takes at least; the figure of ten minutes is of 600."""
 
 
 @pytest.mark.timeout(ANSWER_SECONDS * 1.5 + 120)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from fixtures.chromium import chromium, needs_chromium
+from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, expect
@@ -157,7 +157,7 @@ def test_count_covers_people_a_workflow_eggs_and_what_waits(
 
 BLOCKED = """for (const name of ["localStorage", "sessionStorage", "indexedDB"])
     Object.defineProperty(window, name, {get() { throw new DOMException("Access is denied", "SecurityError"); }});"""
-"""What a browser does that is told to keep nothing."""
+"""A browser that is told to keep nothing does so."""
 
 
 def test_browser_that_keeps_nothing_warns_in_yellow_and_says_how_to_allow_it(
