@@ -43,13 +43,13 @@ def list_(printer: Printer) -> None:
 
     Those of the brainstem, and of each twin.
     """
-    from rappd.features.cartridges.found_cartridges import CartridgeShelf
-    from rappd.features.cartridges.text import show_shelf
+    from rappd.features.cartridges.found_cartridges import FoundCartridges
+    from rappd.features.cartridges.text import show_cartridges
     from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
-    found = CartridgeShelf(home, host_workspace(home, Settings.load(home))).listing()
-    printer.result(found, show_shelf, found["cartridges"])
+    found = FoundCartridges(home, host_workspace(home, Settings.load(home))).listing()
+    printer.result(found, show_cartridges, found["cartridges"])
 
 
 @cartridge.command()

@@ -37,7 +37,7 @@ class _Owner:
     files: SafeTree
 
 
-class CartridgeShelf:
+class FoundCartridges:
     """LisPy cartridges of the brainstem's workspace ``host`` and those of the home's active twins, and signatures with the home's own key.
 
     Blocks on the disk.

@@ -11,7 +11,7 @@ from rappd.features.operation import OWNER, Text, operation
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from rappd.features.cartridges.found_cartridges import CartridgeShelf
+    from rappd.features.cartridges.found_cartridges import FoundCartridges
 
 _NAME = 200
 
@@ -25,18 +25,18 @@ class CartridgeOperations:
     @operation("cartridges.list", "GET", "/cartridges", right=OWNER)
     async def listing(self) -> dict[str, Any]:
         """The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in `problem`."""
-        return await in_file_pool((await self._shelf()).listing)
+        return await in_file_pool((await self._found()).listing)
 
     @operation("cartridges.read", "GET", "/cartridges/{file:.+}", right=OWNER)
     async def read(self, file: str, twin: str = "") -> dict[str, Any]:
         """The `text` of one, and who signed it; `twin` is the key of the twin whose it is."""
-        return await in_file_pool((await self._shelf()).read, file, twin)
+        return await in_file_pool((await self._found()).read, file, twin)
 
     @operation("cartridges.signer", "POST", "/cartridges/signer", right=OWNER)
     async def signer(self, sha256: Text, signature: Text, name: str = "") -> dict[str, Any]:
         """The signer of a file, by its `sha256` and the text of the `signature` that came with it."""
-        shelf = await self._shelf()
-        return await in_file_pool(shelf.signer, sha256, signature, name=name[:_NAME] or "The file")
+        found = await self._found()
+        return await in_file_pool(found.signer, sha256, signature, name=name[:_NAME] or "The file")
 
     @operation("cartridges.sign", "POST", "/cartridges/signature", right=OWNER)
     async def sign(self, content: bytes, name: Text) -> dict[str, Any]:
@@ -44,11 +44,11 @@ class CartridgeOperations:
 
         `signature` is the text of the file that belongs beside it.
         """
-        return await in_file_pool((await self._shelf()).sign, content, name=name[:_NAME])
+        return await in_file_pool((await self._found()).sign, content, name=name[:_NAME])
 
-    async def _shelf(self) -> CartridgeShelf:
-        """The shelf, whose imports are heavy."""
-        shelf: type[CartridgeShelf] = (
+    async def _found(self) -> FoundCartridges:
+        """The cartridges of this home; the imports are heavy."""
+        found: type[FoundCartridges] = (
             await load("rappd.features.cartridges.found_cartridges")
-        ).CartridgeShelf
-        return shelf(self._home, self._host)
+        ).FoundCartridges
+        return found(self._home, self._host)

@@ -54,7 +54,7 @@ def show_ran(ran: Told, file: Path, verb: str) -> None:
     _where(ran, file, verb)
 
 
-def show_shelf(rows: list[Told]) -> None:
+def show_cartridges(rows: list[Told]) -> None:
     """Those that lie here; what cannot be read is told below."""
     good = [row for row in rows if not row["problem"]]
     if good:
