@@ -90,6 +90,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/features/organism/structure.py",
         "rappd/organism/in_force.py",
         "rappd/organism/schemas.py",
+        "rappd/tenants/driven_listeners.py",  # prompts
         "rappd/features/webhooks/webhooks.py",  # and a folder that its owner chose, following no link there
         "rappd/settings/files.py",
         "rappd/tether/devices.py",

@@ -21,11 +21,11 @@ from tests.rappd.tether.phone_client import PhoneClient
 
 PACKAGES = tuple(f"{REPO / name}/" for name in ("rappd", "envelopes", "agents", "twins", "neighborhoods"))
 # Each request passes the refusal of privileged messages; calls of a turn, HELLO, turns begun once, background tasks, notes
-# of uses and the retries of a capture are files of their own.
+# of uses and the retries of a capture are files of their own. A call looks up whether its thread is one below another.
 MOST = {
     "chat without a model": 42,
     "chat with a model": 36,
-    "call of another machine": 52,  # of both machines
+    "call of another machine": 54,  # of both machines
     "sentence of a phone": 48,
     "hatching": 53,
     "snapshot": 104,
