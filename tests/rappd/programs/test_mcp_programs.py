@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fixtures.client_programs import block, node_with, python_with, run_python
+from fixtures.client_programs import block, node_with, python_with, run_node, run_python
 from fixtures.mcp_agents import files
 from fixtures.running_daemon import RunningDaemon
 
@@ -190,6 +190,8 @@ def test_the_lines_of_the_page_are_answered(daemon: RunningDaemon, tmp_path: Pat
         "RAPP_HOME": str(daemon.home),
     }
     ran = run_python("mcp", block("mcp-python", daemon.port))
+    assert ran.stdout.strip() == "fake-llm: hi", ran.stderr
+    ran = run_node("mcp-js", block("mcp-js", daemon.port))
     assert ran.stdout.strip() == "fake-llm: hi", ran.stderr
     ran = run_python("acp", block("acp-python", daemon.port), **shell)
     assert ran.stdout.strip() == "fake-llm: hi", ran.stderr
