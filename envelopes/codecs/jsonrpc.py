@@ -112,6 +112,17 @@ def refused(problem: RpcError, id: Id | None = None) -> bytes:
     return orjson.dumps({"jsonrpc": "2.0", "id": known, "error": error}, default=str)
 
 
+def with_id(octets: bytes, id: Id) -> bytes:
+    """An error that was told before its request was read, as that request's. Anything else is given back as it is."""
+    try:
+        found = orjson.loads(octets)
+    except orjson.JSONDecodeError:
+        return octets
+    if isinstance(found, dict) and "error" in found and found.get("id") is None:
+        return orjson.dumps({**found, "id": id})
+    return octets
+
+
 def notification(method: str, params: dict[str, Any]) -> bytes:
     """A message that nobody answers."""
     return orjson.dumps({"jsonrpc": "2.0", "method": method, "params": params}, default=str)

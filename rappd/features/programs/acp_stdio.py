@@ -23,13 +23,21 @@ AWAY_SECONDS = 30.0
 """A daemon that ended is waited for so long: a restart is noticed by nobody."""
 _AGAIN_SECONDS = 0.25
 _NOT_RUNNING = -32000
+_LOOK_AGAIN_SECONDS = 1.0
 _END_SECONDS = 5.0
 
 Write = Callable[[bytes], Awaitable[None]]
 
 
+class NotLetInError(Exception):
+    """The daemon runs, and refuses editors."""
+
+
 class AcpBridge:
-    """One editor on stdio. ``connect`` opens a connection to the daemon; ``write`` puts one line out."""
+    """One editor on stdio. ``connect`` opens a connection to the daemon; ``write`` puts one line out.
+
+    ``connect`` raises ``NotLetInError``, whose text says why.
+    """
 
     def __init__(
         self,
@@ -104,7 +112,12 @@ class AcpBridge:
         """Keeps a connection, and passes on what comes over it."""
         first = True
         while True:
-            socket = await self._opened()
+            try:
+                socket = await self._opened()
+            except NotLetInError as refused:
+                await self._give_up(str(refused), do="")
+                await asyncio.sleep(_LOOK_AGAIN_SECONDS)
+                continue
             if socket is None:
                 await self._give_up()
                 continue
@@ -119,7 +132,7 @@ class AcpBridge:
             self._socket = None
             self._sent.clear()
             if socket.close_code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG:
-                await self._give_up("That is more than fits into one message.")
+                await self._give_up("That is more than fits into one message.", do="Send less.")
 
     async def _opened(self) -> aiohttp.ClientWebSocketResponse | None:
         until = asyncio.get_running_loop().time() + self._away_seconds
@@ -147,10 +160,9 @@ class AcpBridge:
         ):
             self._idle.set()
 
-    async def _give_up(self, what: str = "rappd is not running.") -> None:
+    async def _give_up(self, what: str = "rappd is not running.", do: str = "rappd start") -> None:
         for id in list(self._waiting):
-            problem = RpcError(_NOT_RUNNING, what, do="rappd start" if "running" in what else "Send less.")
-            await self._write(jsonrpc.refused(problem, id))
+            await self._write(jsonrpc.refused(RpcError(_NOT_RUNNING, what, do=do), id))
         self._waiting.clear()
         self._idle.set()
 
@@ -176,6 +188,13 @@ async def _run(home: Home) -> None:
     async with aiohttp.ClientSession(connector=connector) as session:
 
         async def connect() -> aiohttp.ClientWebSocketResponse:
-            return await session.ws_connect("http://rappd/acp", max_msg_size=0, compress=0)
+            try:
+                return await session.ws_connect("http://rappd/acp", max_msg_size=0, compress=0)
+            except aiohttp.WSServerHandshakeError:
+                async with session.get(
+                    "http://rappd/acp"
+                ) as answer:  # the handshake's own answer is not to be had
+                    found = await answer.json(content_type=None)
+                raise NotLetInError(f"{found['error'].rstrip('.')}. {found['do']}") from None
 
         await AcpBridge(connect, write).run(lines())

@@ -101,7 +101,7 @@ class McpBridge:
         until = asyncio.get_running_loop().time() + self._away_seconds
         while True:
             try:
-                await self._once(line, headers)
+                await self._once(line, headers, id)
                 return
             except (aiohttp.ClientError, OSError):
                 if asyncio.get_running_loop().time() >= until:
@@ -110,13 +110,13 @@ class McpBridge:
         problem = RpcError(_NOT_RUNNING, "rappd is not running.", id=id, do="rappd start")
         await self._write(jsonrpc.refused(problem))
 
-    async def _once(self, line: bytes, headers: dict[str, str]) -> None:
+    async def _once(self, line: bytes, headers: dict[str, str], id: Id) -> None:
         async with self._http.post("http://rappd/mcp", data=line, headers=headers) as answer:
             self._session = answer.headers.get(mcp.SESSION_HEADER, self._session)
             if answer.content_type != "text/event-stream":
-                body = await answer.read()
-                if body:
-                    await self._write(body)
+                if body := await answer.read():
+                    # A program that was not let in is refused before its message is read, whose id that is.
+                    await self._write(body if answer.status < 400 else jsonrpc.with_id(body, id))
                 return
             await self._pass_on(answer)
 

@@ -290,6 +290,14 @@ def test_a_prompt_that_a_kill_cut_off_gets_one_honest_error(
         assert [row["sessionId"] for row in one.ask("session/list")["sessions"]] == [session]
 
 
+def test_an_editor_is_told_that_the_protocol_is_off(make_daemon: Callable[..., RunningDaemon]) -> None:
+    daemon = make_daemon(RAPPD_ACP="off").start()
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": 1}}
+    ran = daemon.cli("acp", stdin=json.dumps(asked) + "\n")
+    error = json.loads(ran.stdout)["error"]
+    assert "does not answer over acp. rappd config set programs.acp on" in error["message"]
+
+
 def test_strangers_and_foreign_pages_get_no_connection(node: Node, elsewhere: PlainMachine) -> None:
     for name, value in (("Host", "evil.example:80"), ("Origin", "https://evil.example")):
         assert node.daemon.get("/acp", headers={**UPGRADE, name: value}).status == 403

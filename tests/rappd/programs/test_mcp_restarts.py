@@ -154,6 +154,16 @@ def test_lines_on_stdio_are_answered_in_both_eras(make_daemon: Callable[..., Run
     assert found[None]["error"]["code"] in (-32600, -32700)
 
 
+def test_a_program_on_stdio_is_told_that_the_protocol_is_off(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(RAPPD_MCP="off").start()
+    ran = daemon.cli("mcp", stdin=json.dumps(message("tools/list", id="first")) + "\n")
+    found = json.loads(ran.stdout)
+    assert found["id"] == "first", "a program waits for the answer with its id"
+    assert "does not answer over mcp" in found["error"]["message"]
+
+
 def test_a_program_that_says_all_at_once_is_listed_once(make_daemon: Callable[..., RunningDaemon]) -> None:
     daemon = make_daemon(LLM_FAKE="1").start()
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "desk"}}
