@@ -6,6 +6,7 @@ When the daemon ends, what was asked of it is asked of the next one, under the s
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
@@ -65,13 +66,17 @@ class AcpBridge:
             with suppress(TimeoutError):
                 async with asyncio.timeout(_END_SECONDS):
                     await self._idle.wait()
-            for octets in self._waiting.values():
-                await self._cancel(octets)
+            await self.interrupt()
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
             if self._socket is not None:
                 await self._socket.close()
+
+    async def interrupt(self) -> None:
+        """Cancels the prompts that are under way."""
+        for octets in list(self._waiting.values()):
+            await self._cancel(octets)
 
     async def _take(self, line: bytes) -> None:
         if not line.strip():
@@ -197,4 +202,13 @@ async def _run(home: Home) -> None:
                     found = await answer.json(content_type=None)
                 raise NotLetInError(f"{found['error'].rstrip('.')}. {found['do']}") from None
 
-        await AcpBridge(connect, write).run(lines())
+        bridge, loop = AcpBridge(connect, write), asyncio.get_running_loop()
+        stopping: list[asyncio.Task[None]] = []
+
+        def interrupted() -> None:
+            # Ctrl-C in a terminal reaches this process, too: its editor still has to hear how the prompt ended.
+            loop.remove_signal_handler(signal.SIGINT)  # the next one ends it
+            stopping.append(asyncio.create_task(bridge.interrupt()))
+
+        loop.add_signal_handler(signal.SIGINT, interrupted)
+        await bridge.run(lines())

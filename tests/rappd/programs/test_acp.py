@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -47,6 +48,9 @@ class Editor:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         self._process.stdin.flush()
+
+    def interrupt(self) -> None:
+        self._process.send_signal(signal.SIGINT)
 
     def answer_to(self, id: int) -> dict[str, Any]:
         """Reads until the answer comes."""

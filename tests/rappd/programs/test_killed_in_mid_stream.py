@@ -97,6 +97,16 @@ def test_mcp_over_http_a_repeat_of_a_cut_stream_gets_the_recorded_end(
     assert model.signs.begun == 1
 
 
+def test_ctrl_c_in_the_editors_terminal_ends_the_prompt(daemon: RunningDaemon, model: WillingModel) -> None:
+    with editor(daemon) as one:
+        prompt = [{"type": "text", "text": SAY}]
+        id = one.send("session/prompt", sessionId=new(one), prompt=prompt)
+        assert model.signs.wait_for("waiting")
+        one.interrupt()
+        assert one.answer_to(id)["result"]["stopReason"] == "cancelled"
+        assert model.signs.wait_for("hung_up")
+
+
 def test_acp_gets_one_error_and_the_session_has_what_was_said(
     daemon: RunningDaemon, model: WillingModel
 ) -> None:
