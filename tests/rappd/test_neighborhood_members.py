@@ -246,11 +246,11 @@ async def test_write_agents_machine_with_rappd_quarantines_what_nobody_there_tru
     packed = await homes.archive(transport.read_agents(), tmp_path / "agents.tar.gz", AGENTS)
     agents, held = pi.home / "brainstem" / "agents", pi.home / "held.json"
     Signers(pi.home / "signers.json").trust(key.fingerprint, "desk")
-    (agents / "news_agent.py").unlink()
+    (agents / "news_listener.py").unlink()
     done = await transport.write_agents(packed)
     assert (done.created, done.skipped) == (1, 1)
-    assert (agents / "news_agent.py").read_bytes() == b"news\n"
-    assert not held.exists() or "news_agent.py" not in held.read_text()
+    assert (agents / "news_listener.py").read_bytes() == b"news\n"
+    assert not held.exists() or "news_listener.py" not in held.read_text()
     (agents / "clock_agent.py").unlink()
     done = await transport.write_agents(packed, is_trusted=False)
     assert done.detail == "1 file waits for approval there"

@@ -185,7 +185,7 @@ out begin $G
 (cd "$S" && extract) || fail extracting
 [ -f "$S/.complete.$M" ] || fail cut
 created=0 overwritten=0 skipped=0
-for f in "$S"/*_agent.py; do
+for f in "$S"/*_agent.py "$S"/*_listener.py; do
   [ -f "$f" ] && [ ! -L "$f" ] || continue
   there="$A/${f##*/}"
   if [ ! -e "$there" ] && [ ! -L "$there" ]; then

@@ -122,7 +122,7 @@ async def test_list_active_twins_and_agents(member: Member) -> None:
     assert (first.lifecycle, first.has_soul, first.agents) == ("active", True, ("water_agent.py",))
     assert first.workspace_files >= len(member.content)
     assert first.workspace_bytes >= sum(map(len, member.content.values()))
-    assert found.agent_files == ("clock_agent.py", "news_agent.py")
+    assert found.agent_files == ("clock_agent.py", "news_listener.py")
     assert found.host
 
 
@@ -211,7 +211,7 @@ async def test_read_twin_archived(member: Member) -> None:
 
 async def test_read_agents_gives_the_brainstems(member: Member) -> None:
     found = await homes.read(member.transport.read_agents())
-    assert found == {"clock_agent.py": b"clock\n", "news_agent.py": b"news\n"}
+    assert found == {"clock_agent.py": b"clock\n", "news_listener.py": b"news\n"}
 
 
 async def test_read_twin_that_is_not_there_raises(member: Member) -> None:
@@ -327,14 +327,14 @@ async def test_write_agents_fills_gaps_and_overwrites_when_told(member: Member, 
     archive = homes.archive(member.transport.read_agents(), scratch / "agents.tar.gz", AGENTS)
     packed, agents = await archive, member.home / "brainstem" / "agents"
     (agents / "clock_agent.py").write_bytes(b"mine\n")
-    (agents / "news_agent.py").unlink()
+    (agents / "news_listener.py").unlink()
     done = await member.transport.write_agents(packed)
     assert (done.created, done.overwritten, done.skipped) == (1, 0, 1)
-    assert homes.files_in(agents) == {"clock_agent.py": b"mine\n", "news_agent.py": b"news\n"}
-    assert (agents / "news_agent.py").stat().st_mode & 0o7777 == 0o600
+    assert homes.files_in(agents) == {"clock_agent.py": b"mine\n", "news_listener.py": b"news\n"}
+    assert (agents / "news_listener.py").stat().st_mode & 0o7777 == 0o600
     (scratch / "outside").write_bytes(b"outside")
-    (agents / "news_agent.py").unlink()
-    (agents / "news_agent.py").symlink_to(scratch / "outside")
+    (agents / "news_listener.py").unlink()
+    (agents / "news_listener.py").symlink_to(scratch / "outside")
     done = await member.transport.write_agents(packed, overwrite=True)
     assert (done.created, done.overwritten, done.skipped) == (0, 1, 1)
     assert (agents / "clock_agent.py").read_bytes() == b"clock\n"
