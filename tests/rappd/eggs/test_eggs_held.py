@@ -178,6 +178,19 @@ def test_listener_travels_quarantined_and_the_organism_of_the_home_stays(
     assert kitchen.runs(key, "sums") == "2"
 
 
+def test_listener_travels_alone_into_the_brainstem(two: tuple[Place, Place], tmp_path: Path) -> None:
+    desk, kitchen = two
+    key = desk.new("Lender")
+    desk.give(key, "agents/sums_listener.py", SUMS)
+    desk.runs(key, "sums")
+    egg = desk.pack(key, tmp_path / "sums.egg", form="agent", item="sums_listener.py")
+    waits = kitchen.hatch(egg)["quarantine"]["files"]
+    assert [one["path"] for one in waits] == ["agents/sums_listener.py"]
+    assert kitchen.runs("", "sums") != "2"
+    kitchen.post("/agents/approve", {"filename": "sums_listener.py"})
+    assert kitchen.runs("", "sums") == "2"
+
+
 def test_files_of_earlier_eggs_that_are_code_now_wait_after_the_upgrade(
     two: tuple[Place, Place], tmp_path: Path
 ) -> None:

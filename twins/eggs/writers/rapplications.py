@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from agents.contract.file_discovery import SUFFIX
+from agents.contract.file_discovery import AGENT_SUFFIXES, SUFFIX
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import EggContents
 from twins.eggs.writers.exclusions import ExclusionReason
@@ -224,4 +224,4 @@ def _may_travel(filename: str) -> bool:
         safe_path(filename)
     except HostileEggError:
         return False
-    return filename.endswith(SUFFIX) and not any(map(exclusions.in_code, filename.split("/")))
+    return filename.endswith(AGENT_SUFFIXES) and not any(map(exclusions.in_code, filename.split("/")))
