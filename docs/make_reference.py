@@ -3,8 +3,8 @@
     python docs/make_reference.py [FOLDER]
 
 Run it after changing errors, settings, routes, operations or commands; the tests compare with what it writes. The words
-for error codes stand in ``error_words.toml``. FOLDER (this one, if left out) gets errors.md, settings.md, routes.md and
-cli.md; commands.json and operations.js go to the page, operation_paths.py to the command line.
+for error codes stand in ``error_words.toml``. FOLDER (this one, if left out) gets errors.md, settings.md, routes.md,
+cli.md and states.md; commands.json and operations.js go to the page, operation_paths.py to the command line.
 """
 
 from __future__ import annotations
@@ -35,6 +35,10 @@ from rappd.features.operation import Download, Operation, Stream
 from rappd.listeners.federation.operation_routes import FEATURES as OF_PEERS
 from rappd.listeners.tether_listener import FEATURES as OF_PHONES
 from rappd.settings.registry import OTHER_SECRETS, SETTINGS, Setting
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from state_diagrams import states
 
 FLOORS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
@@ -209,7 +213,13 @@ def _line(about: str) -> str:
     return " ".join(about.partition("\n\n")[0].split())
 
 
-PAGES = {"errors.md": errors, "settings.md": settings, "routes.md": routes, "cli.md": cli}
+PAGES = {
+    "errors.md": errors,
+    "settings.md": settings,
+    "routes.md": routes,
+    "cli.md": cli,
+    "states.md": lambda: states(_MADE),
+}
 
 _MADE = "<!-- Made by docs/make_reference.py from the code. -->"
 _HELP: dict[str, Any] = {"terminal_width": 78, "help_option_names": ["-h", "--help"]}

@@ -25,7 +25,7 @@ from rappd.cli.app import rappd
 from rappd.settings.registry import BY_NAME
 
 DOCS = REPO / "docs"
-MADE = ("errors.md", "settings.md", "routes.md", "cli.md")
+MADE = ("errors.md", "settings.md", "routes.md", "cli.md", "states.md")
 PAGES = [*sorted(REPO.glob("*.md")), *sorted(DOCS.glob("*.md"))]
 FOR_PEOPLE = [REPO / "README.md", DOCS / "tutorial.md", DOCS / "listeners.md", DOCS / "how-to.md"]
 NEVER = re.compile(r"\b(?:node|tenant|envelope|token|handshake|certificate|endpoint)s?\b", re.IGNORECASE)
