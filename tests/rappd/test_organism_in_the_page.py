@@ -113,6 +113,17 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
     assert wrong == []
 
 
+def faults(page: Page) -> list[object]:
+    """What axe finds in both themes and sizes, and what is too small, nameless or too wide."""
+    page.evaluate(axe_core())
+    found: list[object] = []
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        found += violations(page)
+        found += [one for question in (SIDEWAYS, SMALL, NAMELESS) for one in page.evaluate(question)]
+    return found
+
+
 def test_thread_is_a_tree_that_grows_while_it_is_looked_at(
     research: RunningDaemon, model: FakeModel, open_page: Callable[..., Page]
 ) -> None:
@@ -142,6 +153,8 @@ def test_thread_is_a_tree_that_grows_while_it_is_looked_at(
     research.post("/chat", {"user_input": "and again", "session_id": "s"})
     expect(turn.nth(1)).to_contain_text("Again.")
     expect(turn.first.locator("[data-kind=round]")).to_be_hidden()
+    turn.locator("summary").first.click()
+    assert faults(page) == []
 
 
 def test_fields_of_a_listener_are_a_form_that_tries_it(
@@ -172,6 +185,9 @@ def test_fields_of_a_listener_are_a_form_that_tries_it(
     page.get_by_label("Town (needed)").fill("Graz")
     page.get_by_role("button", name="Run research").click()
     expect(page.get_by_role("region", name="Answer")).to_have_text("1 and 2")
+    page.locator("summary", has_text="In XML").click()
+    expect(page.get_by_role("region", name="Schema")).to_contain_text("xs:decimal")
+    assert faults(page) == []
 
 
 def test_picture_tells_by_shape_words_and_keys_who_asked_whom(
@@ -221,12 +237,7 @@ def test_picture_tells_by_shape_words_and_keys_who_asked_whom(
         "link", name=f"{name}, this machine, asked 2 times by People and programs", exact=True
     )
     expect(later).to_be_focused(timeout=15_000)
-    page.evaluate(axe_core())
-    for width in (1280, 390):
-        page.set_viewport_size({"width": width, "height": 844})
-        assert violations(page) == []
-        for fault in (SIDEWAYS, SMALL, NAMELESS):
-            assert page.evaluate(fault) == []
+    assert faults(page) == []
     research.stop()
 
 
