@@ -114,7 +114,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
 
 def faults(page: Page) -> list[object]:
-    """What axe finds in both themes and sizes, and what is too small, nameless or too wide."""
+    """Findings of axe in both themes and sizes; controls that are too small or nameless; boxes that are too wide."""
     page.evaluate(axe_core())
     found: list[object] = []
     for width in (1280, 390):
