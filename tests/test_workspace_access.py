@@ -47,6 +47,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "unpacks octets that were read already, in memory": ("twins/eggs/writers/unpacked.py",),
     "looks at /dev, /proc, and names in the account's home, never into a workspace": (
         "agents/workers/clone.py",
+        "agents/workers/confinement.py",  # and at the first line of programs
         "agents/workers/devices.py",
         "agents/workers/private_paths.py",
         "agents/workers/ssh_access.py",

@@ -7,7 +7,6 @@ once the owner allowed it.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -203,10 +202,16 @@ def _files_of(name: str, path: str) -> list[str]:
 
 def _interpreters(file: str) -> list[str]:
     """The programs that the first line of a script names: itself, and what ``env`` looks for."""
-    with contextlib.suppress(OSError), open(file, "rb") as script:
-        line = script.read(_FIRST_LINE).partition(b"\n")[0]
-        if line.startswith(b"#!"):
-            words = os.fsdecode(line[2:]).split()
-            of_env = words[1:] if words and words[0].endswith("/env") else []
-            return [*words[:1], *[one for one in of_env if not one.startswith("-") and "=" not in one][:1]]
-    return []
+    try:
+        opened = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # it may be a pipe by now
+    except OSError:
+        return []
+    try:
+        line = os.read(opened, _FIRST_LINE).partition(b"\n")[0]
+    except OSError:
+        return []
+    finally:
+        os.close(opened)
+    words = os.fsdecode(line[2:]).split() if line.startswith(b"#!") else []
+    of_env = words[1:] if words and words[0].endswith("/env") else []
+    return [*words[:1], *[one for one in of_env if not one.startswith("-") and "=" not in one][:1]]

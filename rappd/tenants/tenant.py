@@ -25,7 +25,7 @@ from agents.runtime.answers import read_service_reply, read_tests, reader_of_des
 from agents.runtime.registry import AgentRegistry
 from agents.runtime.runner import AgentRunner, WorkerPools
 from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceIndex, ServiceReply, read_service
-from agents.storage.safe_fs import in_file_pool
+from agents.storage.safe_fs import SafeTree, in_file_pool
 from agents.workers.call import ReadAnswer
 from agents.workers.needs import Needs, together
 from agents.workers.supervisor import WorkerSupervisor
@@ -404,9 +404,9 @@ class Tenant:
     def _needs_of(self, agent_file: dict[str, Any]) -> Needs | None:
         """The needs that a file declares that is not registered yet. Blocks on the disk."""
         path = Path(agent_file["path"])
-        files = self.workspace.files
-        content = files.read(path) if path.is_relative_to(self.workspace.root) else path.read_bytes()
-        return declared_in(agent_file["rel"], content).needs
+        is_own = path.is_relative_to(self.workspace.root)
+        files = self.workspace.files if is_own else SafeTree(path.parent)
+        return declared_in(agent_file["rel"], files.read(path)).needs
 
     async def _apart(
         self, op: str, body: dict[str, Any], seconds: float, read: ReadAnswer, needs: Needs | None

@@ -109,6 +109,11 @@ async def test_declared_folders_and_programs_are_given_and_no_others(
     assert refused(await run(reads, f"open({str(shown / 'note')!r}, 'w')"))
     assert refused(await run(reads, f"open({str(beside / 'note')!r})"))
     assert refused(await run(reads, START.format(["ls", "/"])))
+    tool = beside / "tool"
+    tool.write_text("#!/usr/bin/env sh\necho made by a script\n")
+    tool.chmod(0o755)
+    scripts = shut_in.pool(f"{tmp_path} s", furnished.plan(needs=Needs(programs=(str(tool),))))
+    assert await run(scripts, START.format([str(tool)])) == "made by a script\n"
     writes = shut_in.pool(f"{tmp_path} w", furnished.plan(needs=Needs(write=(str(shown),))))
     assert await run(writes, f"answer = open({str(shown / 'new')!r}, 'w').write('x')") == "1"
     assert refused(await run(writes, f"open({str(beside / 'note')!r}, 'w')"))
