@@ -126,7 +126,7 @@ class Guests:
             available=ready.wait,
             ready=ready,
             peer_store=SimpleNamespace(get={PEER.fingerprint: PEER}.get),
-            greeting=lambda fingerprint: SimpleNamespace(agents=()),
+            greetings=SimpleNamespace(of=lambda fingerprint: SimpleNamespace(agents=())),
             parts=SimpleNamespace(
                 presence=SimpleNamespace(presence=lambda fingerprint: SimpleNamespace(state="here")),
                 resolver=SimpleNamespace(legacy=self._legacy),

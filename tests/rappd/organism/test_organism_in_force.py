@@ -156,7 +156,8 @@ def test_the_file_names_a_listener_that_says_no_name_itself(daemon: RunningDaemo
     daemon.drop("adder_listener.py", ADDER)
     daemon.wait_for(lambda: "adder" in names(daemon), what="the listener under its file's name")
     write(daemon, "listeners: [{name: math.add, file: adder_listener.py}]")
-    daemon.wait_for(lambda: names(daemon) == ["math.add"], what="its given name")
+    daemon.wait_for(lambda: daemon.get("/organism/listeners/math.add").status == 200, what="its given name")
+    assert names(daemon) == ["math.add"]
     ran = daemon.post("/agents/run", {"agent": "math.add", "args": {"number": 41}}, control=True).json()
     assert (ran["ok"], ran["result"]) == (True, "42")
     found = daemon.get("/organism/listeners/math.add").json()

@@ -238,7 +238,7 @@ def handle(payload: Rogue) -> str:
 
 def test_what_a_handler_emits_in_it_is_dropped(daemon: Machine) -> None:
     daemon.drop("rogue_listener.py", EMITTER)
-    daemon.wait_for(lambda: "rogue" in daemon.agent_names(), what="the listener")
+    daemon.wait_for(lambda: daemon.get("/organism/listeners/rogue").status == 200, what="the listener")
     before = security_events(daemon)
     ran = daemon.post("/agents/run", {"agent": "rogue", "args": {"text": "hi"}}, control=True).json()
     assert ran["ok"] and "shutdown" not in ran["result"] and "before" in ran["result"]
