@@ -136,9 +136,9 @@ class TenantRequestHandler:
     async def _turn(self, context: RequestContext) -> dict[str, Any]:
         data, caller = context.envelope.data, context.caller
         remote = caller.caps is not None
-        text = data.get("user_input") or data.get("prompt") if remote else data["user_input"]
         program = context.program
         goes_on = program is not None and bool(program.continues)
+        text = data.get("user_input") or data.get("prompt") if remote and not goes_on else data["user_input"]
         if not isinstance(text, str) or not (text.strip() or goes_on):
             raise UsageProblemError(
                 "There is nothing to do.", do='Send {"user_input": "…"} or {"agent": …, "args": …}.'

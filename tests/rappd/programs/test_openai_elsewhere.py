@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from fixtures.loopback_server import FakeModel, calls, says
+from fixtures.running_daemon import RunningDaemon
 
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
@@ -61,6 +65,28 @@ def test_a_user_divides_what_is_a_tokens_own(node: Node, elsewhere: PlainMachine
     path = f"{RESPONSES}/{made['id']}"
     assert ask(elsewhere, path, token=key).status == 404
     assert ask(elsewhere, f"{path}?user=ann", token=key).status == 200
+
+
+def test_a_turn_of_a_token_goes_on_with_the_results_of_its_own_tools(
+    make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel
+) -> None:
+    daemon = make_daemon(OPENAI_BASE_URL=fake_model.url, OPENAI_MODEL="m", RAPPD_MODEL_HELP="never").start()
+    issued = daemon.post("/tokens", {"name": "nas", "caps": ["HELP.brainstem"]}, control=True).json()
+    key = {"Authorization": f"Bearer {issued['token']['text']}"}
+    fake_model.will(calls(("weather", {})), says("Sunny."), calls(("weather", {})), says("Sunny."))
+    function = {"name": "weather", "parameters": {"type": "object", "properties": {}}}
+    asked = chat("the weather?", tools=[{"type": "function", "function": function}])
+    said = daemon.post(CHAT, asked, headers=key).json()["choices"][0]["message"]
+    result = {"role": "tool", "tool_call_id": said["tool_calls"][0]["id"], "content": "sun"}
+    asked["messages"] += [said, result]
+    answer = daemon.post(CHAT, asked, headers=key).json()
+    assert answer["choices"][0]["message"]["content"] == "Sunny.", answer
+    body = {"model": "brainstem", "input": "the weather?", "tools": [{"type": "function", **function}]}
+    first = daemon.post(RESPONSES, body, headers=key).json()
+    output = {"type": "function_call_output", "call_id": first["output"][0]["call_id"], "output": "sun"}
+    body = {**body, "input": [output], "previous_response_id": first["id"]}
+    found = daemon.post(RESPONSES, body, headers=key).json()
+    assert found["output"][0]["content"][0]["text"] == "Sunny.", found
 
 
 def test_what_is_switched_off_is_not_there(node: Node, elsewhere: PlainMachine) -> None:
