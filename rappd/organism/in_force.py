@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from agents.storage.atomic_write import write_atomically
+from agents.storage.safe_fs import in_file_pool
 from rappd.errors import UsageProblemError
 from rappd.organism.organism import Organism
 from rappd.organism.organism_file import Fault, Reading, read
@@ -59,7 +60,7 @@ class OrganismInForce:
         seen = self._stamp
         while True:
             await asyncio.sleep(_LOOK_SECONDS)
-            stamp = _stamp(self.path)
+            stamp = await in_file_pool(_stamp, self.path)
             if stamp == seen != self._stamp:
                 await self._look()
             seen = stamp

@@ -25,6 +25,7 @@ from rappd.daemon import log
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.request_signatures import body_hash
+from rappd.daemon.startup import start
 from rappd.features.features import table_of
 from rappd.listeners.listening import upper_parts
 from rappd.listeners.loopback import app as loopback
@@ -106,7 +107,7 @@ async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     opened.listen_on(runner.addresses[0][1])
     await web.UnixSite(runner, str(home.socket)).start()
     try:
-        await opened.start()
+        await start(opened)
         yield opened
     finally:
         await runner.cleanup()
