@@ -52,13 +52,9 @@ from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.schedule import SnapshotSchedule
 from rappd.features.snapshots.taking import SnapshotTaker
-from rappd.features.timers.conversation import TimerConversation
-from rappd.features.timers.delays import Delays
-from rappd.features.timers.firing import TimerFiring
-from rappd.features.timers.model_calls import ModelCalls
 from rappd.features.timers.organism_timers import OrganismTimers
 from rappd.features.timers.setters import SetterRights
-from rappd.features.timers.turn_timers import TurnTimers
+from rappd.features.timers.timer_parts import TimerParts
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
@@ -361,55 +357,35 @@ class Daemon:
             upper.phones,
         )
         self.activity.watched["devices"] = self.tether.looks
-        self.turn_timers = self._timers_for_turns()
+        timer_parts = TimerParts(
+            self.timers,
+            SetterRights(
+                lambda id: self.tether.devices.get(id),
+                self.federation.caller_of,
+                self.federation.issued_tokens,
+            ),
+            self.dispatcher,
+            self.tenants.of_workspace,
+            self.states,
+            self.notices,
+            lambda: self.live_settings,
+            lambda: self.providers.has_model,
+            spoke=self.tether.timer_spoke,
+        )
+        self.turn_timers = timer_parts.timers
+        self.services.time(timer_parts.conversation, timer_parts.delays)
         self.organism_timers = OrganismTimers(
             self.organism, self.timers, self.turn_timers, self.dispatcher, self.host
         )
         self.webhooks = Webhooks(
             home.keys / "webhooks.json", self.dispatcher, self.tenants.of_workspace, self.notices
         )
-        self._background = BackgroundTasks("background work failed")
+        self.background = BackgroundTasks("background work failed")
         self._operations_of = upper.agents
         self.twin_api = TwinHostApi(self.dispatcher, self.tenants, self.twins, self.checkpoints)
         self.fleet = FleetOperations(
             home.root, self.name, self.members, self.twins, self.twin_api, is_running=self.serves
         )
-
-    def _timers_for_turns(self) -> TurnTimers:
-        def quiet() -> str:
-            return self.settings.text("timers.quiet")
-
-        timers = TurnTimers(self.timers, lambda: self.settings)
-        rights = SetterRights(
-            lambda id: self.tether.devices.get(id), self.federation.caller_of, self.federation.issued_tokens
-        )
-        firing = TimerFiring(
-            self.timers,
-            timers,
-            rights,
-            self.dispatcher,
-            self.tenants.of_workspace,
-            ModelCalls(
-                self.timers,
-                lambda: self.settings.number("timers.model_calls"),
-                lambda: self.providers.has_model,
-            ),
-            self.notices,
-            quiet,
-            spoke=self.tether.timer_spoke,
-        )
-        self.services.time(
-            TimerConversation(timers, quiet, lambda hours: self.live_settings.set("timers.quiet", hours)),
-            Delays(
-                self.timers,
-                rights,
-                self.dispatcher,
-                self.tenants.of_workspace,
-                self.states,
-                firing.reserve,
-            ),
-        )
-        return timers
 
     @cached_property
     def operations(self) -> HostOperations:
@@ -496,33 +472,7 @@ class Daemon:
 
     def spawn(self, work: Any) -> None:
         """Runs ``work`` beside everything else until the daemon closes; a failure is logged."""
-        self._background.spawn(work)
-
-    async def close(self) -> None:
-        """Ends turns, workers and the store, in that order; what was answered is durable."""
-        # What waits for turns goes first: to a workflow, a timer or a phone, one that is stopped here has not failed.
-        await self.coordinator.close()
-        await self.webhooks.close()
-        await self.system.shut_down()
-        await self.timers.close()
-        await self.tether.close()
-        await self.dispatcher.stop()
-        await self.states.close()
-        if self.mode != "read":  # for the machines that get it, where turns ended since their goodbye
-            await self.anchoring.advance(settled=True)
-        await self.federation.close()
-        await self.snapshots.close()
-        await self.eggs.close()
-        await self._background.close()
-        await self.supervisor.close()
-        await self.providers.close()
-        if self.mode != "read":
-            await self.anchoring.close()
-        await self.notices.close()
-        await self.programs.close()
-        await self.dispatcher.close()
-        await self.store.close()
-        self.security_events.end()
+        self.background.spawn(work)
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
         address = f"{label(name)}-{key[:8]}"

@@ -11,7 +11,7 @@ from agents.workers.zygote_client import LaunchZygote
 from rappd.daemon.app import Daemon, Mode, UpperParts
 from rappd.daemon.home import Home, HomeTakenError, LockedHome, ReadOnlyHome
 from rappd.daemon.owners_list import OwnersList
-from rappd.daemon.startup import start
+from rappd.daemon.startup import start, stop
 from rappd.errors import NotRunningError
 from rappd.features.features import operations_for_agents
 from rappd.settings.load import Settings
@@ -74,7 +74,7 @@ async def _serving(home: Home, settings: Settings, launch: LaunchZygote | None) 
             await daemon.legacy.listener.close()
             await daemon.tenants.listeners.close_all()
             await runner.cleanup()
-            await daemon.close()
+            await stop(daemon)
             home.socket.unlink(missing_ok=True)
     finally:
         held.release()
@@ -99,7 +99,7 @@ async def _working(home: Home, settings: Settings, launch: LaunchZygote | None) 
                 await asyncio.to_thread(home.work_socket.unlink, missing_ok=True)
                 await runner.cleanup()
         finally:
-            await daemon.close()
+            await stop(daemon)
     finally:
         held.release()
 
@@ -112,7 +112,7 @@ async def _reading(home: Home, settings: Settings, launch: LaunchZygote | None) 
         await start(daemon)
         yield daemon
     finally:
-        await daemon.close()
+        await stop(daemon)
 
 
 async def _claim(home: Home) -> LockedHome:

@@ -1,4 +1,4 @@
-"""The start of a daemon: recovery after a crash, the bond of an upgrade (RAPP v1 §7), and the twins that ran before."""
+"""The start and the stop of a daemon: recovery after a crash, the bond of an upgrade (RAPP v1 §7), and the twins that ran before."""
 
 from __future__ import annotations
 
@@ -63,6 +63,33 @@ async def start(daemon: Daemon) -> None:
     workspace = daemon.host.workspace
     folders = (workspace.agents, workspace.sources)
     daemon.spawn(watch_agent_files(workspace.files, folders, daemon.refresh_agents))
+
+
+async def stop(daemon: Daemon) -> None:
+    """Ends turns, workers and the store, in that order; what was answered is durable."""
+    # What waits for turns goes first: to a workflow, a timer or a phone, one that is stopped here has not failed.
+    await daemon.coordinator.close()
+    await daemon.webhooks.close()
+    await daemon.system.shut_down()
+    await daemon.timers.close()
+    await daemon.tether.close()
+    await daemon.dispatcher.stop()
+    await daemon.states.close()
+    if daemon.mode != "read":  # for the machines that get it, where turns ended since their goodbye
+        await daemon.anchoring.advance(settled=True)
+    await daemon.federation.close()
+    await daemon.snapshots.close()
+    await daemon.eggs.close()
+    await daemon.background.close()
+    await daemon.supervisor.close()
+    await daemon.providers.close()
+    if daemon.mode != "read":
+        await daemon.anchoring.close()
+    await daemon.notices.close()
+    await daemon.programs.close()
+    await daemon.dispatcher.close()
+    await daemon.store.close()
+    daemon.security_events.end()
 
 
 def record_upgrade(home: Path, host: Workspace, *, machine: str, lay_egg: Callable[[Path], Path]) -> None:

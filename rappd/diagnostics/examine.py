@@ -13,6 +13,7 @@ from rappd.diagnostics.home import (
     check_data,
     check_key,
     check_links,
+    check_notify_command,
     check_port,
     check_python,
     check_settings,
@@ -20,7 +21,6 @@ from rappd.diagnostics.home import (
 )
 from rappd.diagnostics.model import check_thinking
 from rappd.diagnostics.network import check_clients, check_listener, check_nearby, check_peers
-from rappd.diagnostics.notices import check_notify_command
 from rappd.diagnostics.phones import check_phones
 from rappd.diagnostics.snapshots import check_schedule, check_snapshots
 from rappd.diagnostics.workers import check_programs, check_sandbox

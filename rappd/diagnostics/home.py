@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Literal
 
 from envelopes.errors import ReportableError
 from envelopes.identity.anchor import read_anchor
@@ -16,6 +17,7 @@ from rappd.cli.formatting import count, tilde
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.errors import StoreError
+from rappd.notices.command import arguments_of, obstacle_to
 from rappd.settings.load import unknown_names
 from rappd.settings.validation import doubts
 from rappd.settings.write import nearest
@@ -192,3 +194,15 @@ def check_python(visit: CheckContext) -> Iterator[Finding]:
 
 def _others_may(path: Path) -> bool:
     return path.exists() and bool(path.stat().st_mode & 0o077)
+
+
+def check_notify_command(visit: CheckContext) -> Iterator[Finding]:
+    """Nothing, where no command is set."""
+    command = visit.settings.text("notify.command")
+    if not command:
+        return
+    if (found := obstacle_to(command)) is not None:
+        verdict: Literal["note", "bad"] = "note" if found.missing else "bad"
+        yield Finding("Notices", verdict, f"notify.command cannot be run: {found.what}", found.do)
+    else:
+        yield Finding("Notices", "good", f"notify.command runs {arguments_of(command)[0]}")

@@ -8,6 +8,7 @@ import pytest
 
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
+from rappd.daemon.startup import stop
 from rappd.errors import ConflictError
 from rappd.federation.node_identity import material
 from rappd.federation.peer_tools import PeerToolGateway
@@ -33,4 +34,4 @@ async def test_peer_tools_before_start_offer_no_peer(tmp_path: Path) -> None:
         with pytest.raises(ConflictError, match="cannot be reached yet"):
             _ = daemon.federation.parts
     finally:
-        await daemon.close()
+        await stop(daemon)
