@@ -490,6 +490,7 @@ class Daemon:
         self.host.relist()
         self.spawn(self.host.keep_schemas())
         self.activity.organism_changed(self.organism.faults)
+        self.news.organism_read(self.organism.faults)
         self.federation.agents_changed()
         if self.timers.runs:
             self.spawn(self.organism_timers.sync())

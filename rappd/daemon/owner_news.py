@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from agents.contract.agent import Change
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.notices.notices import Notices
+from rappd.organism.in_force import FILE
+from rappd.organism.organism_file import Fault
 from rappd.store.timer_table import TimerRow
 from rappd.tenants.tenant import Tenant
 
@@ -37,6 +39,14 @@ class OwnerNews:
                 )
         if changes and not quiet:
             self._tell_peers()
+
+    def organism_read(self, faults: Sequence[Fault]) -> None:
+        """Reports faults of ``organism.yaml``; takes them back once there are none."""
+        if faults:
+            what = f"{FILE}, {str(faults[0]).rstrip('.')}. The version before stays in force."
+            self._notices.add(what, "rappd organism check", kind="organism", key="organism")
+        else:
+            self._notices.settle("organism")
 
     def failed_later(self, what: str, do: str) -> None:
         """Reports work that was put off until its caller was answered, and failed."""

@@ -42,6 +42,7 @@ async def start(daemon: Daemon) -> None:
         recover, daemon.home.root, daemon.host.workspace, daemon.eggs.home_eggs, machine=daemon.name
     )
     await daemon.notices.load()
+    daemon.news.organism_read(daemon.organism.faults)
     await daemon.programs.load()
     await daemon.federation.load_peers()
     daemon.gateways.look()

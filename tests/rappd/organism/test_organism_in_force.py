@@ -67,6 +67,9 @@ def test_the_last_good_version_stays_in_force(daemon: RunningDaemon, bad: str) -
     assert names(daemon) == ["Dice"]
     shown = daemon.get("/organism", control=True).json()
     assert shown["faults"][0]["line"] == 1 and [one["name"] for one in shown["listeners"]] == ["Dice"]
+    assert "stays in force" in str(daemon.get("/notices", control=True).json())
+    write(daemon, "listeners: [{name: Dice}]  # mended")
+    daemon.wait_for(lambda: "stays in force" not in str(daemon.get("/notices", control=True).json()))
 
 
 def test_the_last_good_version_survives_a_restart(make_daemon: Callable[..., RunningDaemon]) -> None:
@@ -80,6 +83,7 @@ def test_the_last_good_version_survives_a_restart(make_daemon: Callable[..., Run
     daemon.stop()
     daemon.start()
     assert names(daemon) == ["Dice"]
+    assert "stays in force" in str(daemon.get("/notices", control=True).json())
     daemon.stop()
     write_early.unlink()
     daemon.start()

@@ -26,6 +26,8 @@ const KINDS = {
   fault: "The list of quarantined code is damaged",
   answered: "Answered on a phone",
   unready: "This machine is not ready",
+  organism: "Your list of what exists here has a fault",
+  gateway: "A machine has another key than you wrote down",
 };
 
 /** The heading of a matter. */
