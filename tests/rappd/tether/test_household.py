@@ -33,7 +33,7 @@ EVERY = SECONDS / SENTENCES
 WAYS = ("sent", "midst", "idle", *(("silent",) if SECONDS else ()))
 """Moments of a cut: when it is asked, in the midst of the answer, afterwards; and a line on which nothing moves."""
 PIECES = 12
-PAUSE = 0.3 if SECONDS else 0.05
+PAUSE = max(0.05, EVERY / 40)
 """Seconds between two pieces. A phone takes each at once here, and may send fifty frames a second."""
 PEOPLE: dict[str, tuple[str, type[PhoneClient]]] = {
     "Anna": ("mine", AiortcClient),
@@ -165,7 +165,7 @@ class Talker:
         await self.phone.is_answered(id)
 
 
-@pytest.mark.timeout(SECONDS + 300)
+@pytest.mark.timeout(SECONDS * 1.5 + 300)
 async def test_household_of_four_phones_has_each_its_own(
     make_daemon: Callable[..., RunningDaemon], model: SlowModel
 ) -> None:
