@@ -187,7 +187,7 @@ async def test_an_egg_shows_its_plan_before_the_yes(site: Any) -> None:
             re.compile(r'a twin, 3\.1 MB, packed .* by "kitchen"'),
             "✓ Complete: all 142 files match their hashes",
             '! Signed by key 91c391c391c391c3 ("kitchen"), not paired. Its code will not run until you approve it.',
-            "What its code reaches for: the network",
+            "Its code talks to rain.example",
         ):
             await expect(dialog).to_contain_text(said)
         verbs = await dialog.locator(".plan-verb, .plan-count").all_inner_texts()
