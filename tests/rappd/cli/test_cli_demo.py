@@ -10,10 +10,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from agents.workers.started_processes import descendants
 
 pytestmark = [
     pytest.mark.timeout(300),
@@ -73,9 +74,7 @@ class Demo:
 
     def _watch(self) -> None:
         while self.process.poll() is None:
-            family, parents = {self.process.pid}, dict(_parents())
-            while more := {pid for pid, parent in parents.items() if parent in family} - family:
-                family |= more
+            family = {self.process.pid, *descendants(self.process.pid)}
             self.ever |= {(pid, born) for pid in family if (born := _born(pid))}
             time.sleep(0.05)
 
@@ -87,12 +86,6 @@ def _stat(pid: int) -> list[str]:
     except OSError:
         return []
     return [] if fields[0] == "Z" else fields
-
-
-def _parents() -> Iterator[tuple[int, int]]:
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal() and (fields := _stat(int(entry.name))):
-            yield int(entry.name), int(fields[1])
 
 
 def _born(pid: int) -> str:
