@@ -100,11 +100,15 @@ def test_killed_between_a_state_and_its_answer_and_with_delays_waiting(tmp_path:
             time.sleep(chance.uniform(0, 1.2))  # the moment is what the test is about
             daemon.kill()
     daemon.start()
-    assert check_states(daemon) > 0
+    counted = check_states(daemon)
+    assert counted > 0
     daemon.wait_for(lambda: not _waiting(daemon), what="the end of the delays")
     assert len(wake_ups(daemon)) == begun
     assert all(one <= 1 for one in wake_ups(daemon)), "no delay ends twice"
     assert daemon.cli("threads", "verify").returncode == 0
+    print(
+        f"{begun} kills: {counted} answers with their states; {begun} delays, {sum(wake_ups(daemon))} wake-ups"
+    )
     daemon.stop()
 
 
