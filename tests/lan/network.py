@@ -98,6 +98,12 @@ class Machine:
         self._processes.append(process)
         return process
 
+    def run_rappd(
+        self, arguments: list[str], environment: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
+        """Runs ``rappd`` on this machine to its end, with this environment alone."""
+        return prefork.run(arguments, environment, "", 100, self.namespace)
+
     def run(self, command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
         """Runs a program on this machine to its end."""
         return subprocess.run(

@@ -64,17 +64,14 @@ class Doctor:
         return [(row["verdict"], row["what"]) for row in self.all_rows() if row["about"] == about]
 
     def all_rows(self, **environment: str) -> list[dict[str, Any]]:
-        found = {**self.home.environment, **environment}
-        scrubbed = ["env", "-i", *(f"{key}={value}" for key, value in found.items())]
-        done = self.machine.run([*scrubbed, sys.executable, "-m", "rappd", "doctor", "--json"], cwd="/")
+        done = self.machine.run_rappd(["doctor", "--json"], {**self.home.environment, **environment})
         rows = json.loads(done.stdout)["doctor"]
         assert done.returncode == (1 if any(row["verdict"] == "bad" for row in rows) else 0), done.stderr
         found_rows: list[dict[str, Any]] = rows
         return found_rows
 
     def screen(self) -> str:
-        scrubbed = ["env", "-i", *(f"{key}={value}" for key, value in self.home.environment.items())]
-        return self.machine.run([*scrubbed, sys.executable, "-m", "rappd", "doctor"], cwd="/").stdout
+        return self.machine.run_rappd(["doctor"], self.home.environment).stdout
 
 
 @pytest.fixture
