@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
 
 from envelopes.errors import EnvelopeError
 
@@ -45,10 +44,10 @@ def is_privileged(namespace: object) -> bool:
 
 
 def _is_privileged(found: object, levels: int) -> bool:
-    if isinstance(found, Mapping):
-        return is_privileged(found.get("ns")) or (
-            levels > 0 and any(_is_privileged(found.get(key), levels - 1) for key in _CARRIERS)
-        )
-    if isinstance(found, Sequence) and not isinstance(found, str | bytes) and levels > 0:
+    if isinstance(found, dict):  # what JSON is read into: this is asked of each request
+        if is_privileged(found.get("ns")):
+            return True
+        return levels > 0 and any(_is_privileged(found[key], levels - 1) for key in _CARRIERS if key in found)
+    if isinstance(found, list) and levels > 0:
         return any(_is_privileged(one, levels - 1) for one in found[:_MOST_PARTS])
     return False
