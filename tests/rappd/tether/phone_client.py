@@ -136,6 +136,8 @@ class PhoneClient:
 
     async def leave(self) -> None:
         """Disconnects."""
+        for soon in self._soon:
+            soon.cancel()  # nothing of this connection goes over the next one
         if self._reading is not None:
             self._reading.cancel()
             await asyncio.gather(self._reading, return_exceptions=True)
