@@ -99,6 +99,22 @@ def test_payloads_in_its_text_are_sent_and_answered_in_its_next_round(
     assert steps[1]["from"].startswith("researcher_")
 
 
+def test_payload_to_itself_is_a_call_on_the_same_thread(desk: RunningDaemon, model: FakeModel) -> None:
+    done = ask(
+        desk,
+        model,
+        said("<researcher><text>And now the rest.</text></researcher>"),
+        said("The rest is known."),
+        said("All is known."),
+    )
+    assert done["result"] == "All is known."
+    assert model.asked[1]["messages"][-1]["content"] == "And now the rest."
+    assert model.asked[2]["messages"][-1]["content"] == "researcher answered:\nThe rest is known."
+    found = tree(desk, done)
+    assert len(found["threads"]) == 1
+    assert [one["name"] for one in found["steps"][0]["steps"]][1:] == ["researcher"]
+
+
 def test_it_goes_on_by_itself_on_its_thread_until_its_rounds_are_used(
     desk: RunningDaemon, model: FakeModel
 ) -> None:
