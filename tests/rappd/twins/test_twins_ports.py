@@ -15,17 +15,17 @@ from fixtures.operator_page import OperatorPage
 from fixtures.running_daemon import on
 from fixtures.twin_farm import AGENT, Farm, closed
 
+from rappd.daemon.ports import TWIN_PORTS
 from rappd.features.features import all_operations
 from rappd.features.operation import OWNER
 from rappd.listeners.loopback import agent_files, chat, login, voice_routes
-from rappd.listeners.twin_listeners import PORTS
 
 
 def test_booted_twin_answers_on_its_port_with_its_agents(farm: Farm) -> None:
     key = farm.new("gardener")
     (farm.folder(key) / "agents" / "kettle_agent.py").write_text(AGENT)
     port = farm.boot(key)
-    assert port in PORTS
+    assert port in TWIN_PORTS
     health = on(port, "GET", "/health").json()
     assert health["name"] == "gardener"
     assert health["brainstem_dir"] == str(farm.folder(key))

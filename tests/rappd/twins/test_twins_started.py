@@ -15,7 +15,7 @@ from fixtures.running_daemon import RunningDaemon, agent_source, on
 from fixtures.terminal import lives
 from fixtures.twin_farm import Farm, closed, taken
 
-from rappd.listeners.twin_listeners import PORTS
+from rappd.daemon.ports import TWIN_PORTS
 from rappd.tenants.tenants import MOST_OPEN
 from twins.workspace.identity_file import Identity
 from twins.workspace.rappid import Rappid
@@ -27,7 +27,7 @@ def wakes_where_it_was(farm: Farm, key: str) -> int:
     Other daemons on this machine take ports, too: when the port is another's by then, the start says nothing.
     """
     for _ in range(5):
-        port = random.choice([one for one in PORTS[70:] if not taken(one)])
+        port = random.choice([one for one in TWIN_PORTS[70:] if not taken(one)])
         (farm.daemon.home / "ports" / f"{key}.port").write_text(f"{port}\n")
         farm.daemon.start()
         farm.daemon.wait_for(lambda: farm.rows()[key]["state"] == "awake")
@@ -78,7 +78,7 @@ def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
         somebody.start()
     except OSError:  # a twin of another daemon was quicker, and may go when it likes
         somebody.stop()
-        somebody, port = FakeModel(), random.choice([one for one in PORTS[70:] if not taken(one)])
+        somebody, port = FakeModel(), random.choice([one for one in TWIN_PORTS[70:] if not taken(one)])
         somebody.port = port
         somebody.start()
         (lone.daemon.home / "ports" / f"{key}.port").write_text(f"{port}\n")
@@ -87,7 +87,7 @@ def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
         lone.daemon.wait_for(lambda: lone.rows()[key]["state"] == "awake")
     finally:
         somebody.stop()
-    assert lone.rows()[key]["port"] in set(PORTS) - {port}, "its own was taken meanwhile"
+    assert lone.rows()[key]["port"] in set(TWIN_PORTS) - {port}, "its own was taken meanwhile"
     assert lone.rows()[key]["memories"] == 1
     assert time.time() - lone.rows()[key]["last_talk"] < 120
     lone.model.will(says("twice"))
