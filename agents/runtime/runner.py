@@ -281,7 +281,7 @@ class AgentRunner:
         }
         on_callback = _following(on_piece, on_callback) if on_piece else on_callback
         ran = await self._perform(agent, _principal(agent, caller, user_guid), body, on_callback, uses)
-        if agent.needs is None:
+        if agent.needs is None or not uses:
             return ran
         self.uses.of(agent).note(uses)
         if not (refused := refusal(agent, uses)):

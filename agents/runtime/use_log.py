@@ -19,13 +19,11 @@ class FileUses:
 
     def __init__(self, sha256: str) -> None:
         self.sha256 = sha256
-        self.calls = 0
         self.exceeded = 0
         self._times: dict[Use, int] = {}
 
     def note(self, uses: Sequence[Use]) -> None:
         """Takes in the uses of one call."""
-        self.calls += 1
         self.exceeded += any(not given for _, _, given in uses)
         for use in uses:
             if use in self._times or len(self._times) < _MOST:

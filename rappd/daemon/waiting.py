@@ -27,7 +27,9 @@ async def waiting(daemon: Daemon) -> list[dict[str, Any]]:
     True for what is only to be read: it ends by being dismissed. Everything else stays until it is answered.
     """
     quarantined, eggs = await asyncio.gather(in_file_pool(_quarantined, daemon), _eggs(daemon))
-    later = sorted([*quarantined, *eggs, *_news(daemon)], key=lambda row: -row["at"])
+    later = sorted(
+        [*quarantined, *_needing(daemon, quarantined), *eggs, *_news(daemon)], key=lambda row: -row["at"]
+    )
     return [*await _unready(daemon), *_phone(daemon), *_pairings(daemon), *later]
 
 
@@ -55,6 +57,23 @@ def _quarantined(daemon: Daemon) -> list[dict[str, Any]]:
                 datetime.fromisoformat(one.at).timestamp(),
             )
             rows.append({**row, "twin": key, "path": one.path, "sha256": one.sha256, "why": one.why})
+    return rows
+
+
+def _needing(daemon: Daemon, quarantined: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Agents of this machine and of loaded twins that wait for what they declare, or do not declare, alone."""
+    known = {(row.get("twin"), row.get("path")) for row in quarantined}
+    rows = []
+    for tenant in daemon.tenants.all():
+        twin, of = ("", "") if tenant is daemon.host else (tenant.name, f" of {tame(tenant.title)}")
+        for state in tenant.registry.states():
+            path = f"agents/{state.file.rel}"
+            if not state.held or (twin, path) in known:
+                continue
+            what = f"{state.file.rel}{of} waits for your yes to what it may reach; it is kept, and not run."
+            why = state.failures[0].reason if state.failures else ""
+            row = _row(f"needs:{twin}:{path}", "needs", what, "rappd agents approve", 0.0)
+            rows.append({**row, "twin": twin, "path": path, "sha256": state.sha256, "why": why})
     return rows
 
 

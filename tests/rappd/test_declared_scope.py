@@ -120,10 +120,15 @@ def test_hidden_folder_is_given_after_a_yes_to_these_needs_of_these_bytes(
     card = cards(daemon)["keys_agent.py"]
     assert card["held"] and "~/.ssh/config, which is hidden" in card["reason"]
     assert card["reach"] == ["reads ~/.ssh/config"]
+    (asked,) = daemon.get("/waiting", control=True).json()["waiting"]
+    assert (asked["kind"], asked["path"]) == ("needs", "agents/keys_agent.py") and "~/.ssh/config" in asked[
+        "why"
+    ]
     body = {"filename": "keys_agent.py", "sha256": hashlib.sha256(text.encode()).hexdigest(), "waits": True}
     assert daemon.post("/agents/approve", {**body, "sha256": "0" * 64}, control=True).status == 409
     assert daemon.post("/agents/approve", body, control=True).json()["status"] == "ok"
     assert run(daemon, "Keys", path=str(key))["result"] == "Host pi"
+    assert daemon.get("/waiting", control=True).json()["waiting"] == []
     daemon.drop("keys_agent.py", f"{text}\n# other bytes\n")
     daemon.wait_for(lambda: "keys_agent.py" in cards(daemon), what="other bytes to wait again")
 

@@ -60,7 +60,6 @@ class AgentOperations:
             "needs": agent.needs.as_json() if agent.needs is not None else None,
             "reach": in_words(agent.needs),
             "unheld": unheld(agent.needs, tenant.sandbox),
-            "calls": uses.calls,
             "exceeded": uses.exceeded,
             "uses": uses.rows(),
         }

@@ -110,11 +110,6 @@ def show_needs(found: dict[str, Any]) -> None:
             'begin with "needs": {} in its metadata',
         )
         return
-    if not found["calls"]:
-        print_status(
-            "note", "It was not called since rappd was started.", f"rappd agents run {found['name']}"
-        )
-        return
     if found["uses"]:
         print_out()
         marks: list[Verdict | None] = ["good" if use["given"] else "bad" for use in found["uses"]]
@@ -126,7 +121,7 @@ def show_needs(found: dict[str, Any]) -> None:
     if found["exceeded"]:
         print_status("note", _exceeded(found), f'what it may have: "needs" in {found["file"]}')
     elif not found["uses"]:
-        print_out(dim("Its calls asked for nothing beside its own storage."))
+        print_out(dim("Nothing beside its own storage was asked for since rappd was started."))
 
 
 def _reach_facts(row: dict[str, Any]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ import { waiting } from "./waiting-state.js";
 
 const KINDS = {
   code: "Code to approve",
+  needs: "An agent asks for more",
   workflow: "Workflow to approve",
   pairing: "A machine wants to pair",
   phone: "A phone wants to join",
@@ -45,6 +46,7 @@ export function answersTo(row, problem) {
       button("Read and approve", "secondary", attempt(() => readCode(row, problem))),
       button("Refuse", "quiet", attempt(() => refuse(row))),
     ],
+    needs: () => [button("Read and approve", "secondary", attempt(() => readCode(row, problem)))],
     workflow: () => [
       button("Read and approve", "secondary", attempt(() => readWorkflow(row, problem))),
       button("Refuse", "quiet", attempt(() => refuse(row))),
