@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from agents.runtime.use_log import VERBS
 from agents.storage.safe_fs import SafeTree
 from rappd.cli.console import (
     Verdict,
@@ -111,6 +110,8 @@ def show_needs(found: dict[str, Any]) -> None:
         )
         return
     if found["uses"]:
+        from agents.runtime.use_log import VERBS  # what brings msgspec along; lists of agents go without
+
         print_out()
         marks: list[Verdict | None] = ["good" if use["given"] else "bad" for use in found["uses"]]
         rows = [

@@ -47,6 +47,7 @@ def test_the_screen_of_a_plan(idle: RunningDaemon, kitchen: Gardener) -> None:
         "  New          131  131 memories",
         "  Unchanged     15  3 of yours differ and stay (--overwrite soul,memory,agents)",
         "  For approval   1  1 code file; read, then: rappd agents approve",
+        "  services/pump_service.py: may read your files and the network",
     ]
     assert last == f"Nothing was written. → rappd egg hatch {egg}"
     narrow = on_terminal(idle, "egg", "plan", str(egg), columns=40).lines[3:6]
