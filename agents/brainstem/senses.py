@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from agents.contract.file_discovery import AgentFile, Stamp, find_sense_files, is_entered
 from agents.contract.may_run import YOURS, Allowed, Trust
+from agents.contract.syntax import syntax_tree
 from agents.errors import AgentError
 from agents.storage.safe_fs import SafeTree
 from envelopes.codecs.chat import ANSWER_KEYS
@@ -312,7 +313,7 @@ def _constants(content: bytes) -> dict[str, tuple[str, int]]:
 
 def _tree(content: bytes) -> ast.Module:
     try:
-        return ast.parse(content)
+        return syntax_tree(content)
     except SyntaxError as error:
         raise BadSenseError(error.msg, error.lineno or None) from error
     except (ValueError, RecursionError, MemoryError) as error:

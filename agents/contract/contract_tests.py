@@ -18,6 +18,7 @@ from agents.contract.agent_contract import safe_tool_name
 from agents.contract.file_discovery import LISTENER_SUFFIX
 from agents.contract.loading import agent_classes, execute
 from agents.contract.manifest import faults, find_manifest, missing_fields
+from agents.contract.syntax import syntax_tree
 from agents.runtime.invoke import invoke
 from agents.storage.text_file import shown_python
 from envelopes.payloads.form import check
@@ -211,7 +212,7 @@ def _wait(child: int) -> int | None:
 
 def _text_tests(content: bytes) -> Iterator[TestOutcome]:
     try:
-        documented = bool((ast.get_docstring(ast.parse(content)) or "").strip())
+        documented = bool((ast.get_docstring(syntax_tree(content)) or "").strip())
     except (SyntaxError, ValueError, RecursionError):
         yield TestOutcome("has_docstring", False, "Skipped — the file does not load", skipped=True)
     else:

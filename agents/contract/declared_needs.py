@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from agents.contract.file_discovery import CARTRIDGE, LISPY, LISTENER_SUFFIX
+from agents.contract.syntax import syntax_tree
 from agents.workers.needs import NOTHING, BadNeedsError, Needs, read_needs, together
 
 KEY = "needs"
@@ -35,7 +36,7 @@ def declared_in(name: str, content: bytes) -> Declared:
     if not name.endswith(".py") or KEY.encode() not in content:
         return Declared(without)
     try:
-        tree = ast.parse(content)
+        tree = syntax_tree(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return Declared(NOTHING)  # nothing of it runs
     found = []

@@ -18,7 +18,7 @@ from agents.contract.agent import QUARANTINED_CODE, Agent, Failure, FileState, K
 from agents.contract.declared_needs import Declared, declared_in
 from agents.contract.file_discovery import AgentFile
 from agents.contract.may_run import SHIPPED, Allowed, Origin, Refused, Trust, Verdict
-from agents.contract.shipped_descriptions import description_of
+from agents.contract.shipped_descriptions import description_of, needs_of
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
 from agents.runtime.answers import reader_of_descriptions, reader_of_texts
 from agents.storage.safe_fs import SafeTree, in_file_pool
@@ -138,7 +138,7 @@ class AgentDescriber:
             refused = Refused(f"it cannot be read: {error.strerror or error}")
             return CheckedFile(key, file, b"", "", refused)
         sha256 = hashlib.sha256(content).hexdigest()
-        declared = declared_in(file.rel, content)
+        declared = needs_of(sha256) or declared_in(file.rel, content)
         verdict = self._trust.may_run(key[0], file.path, sha256, declared.needs)
         return CheckedFile(key, file, content, sha256, verdict, declared)
 

@@ -24,6 +24,7 @@ from agents.contract import manifest
 from agents.contract.agent_contract import ContractError, Description, safe_tool_name
 from agents.contract.emitted import emitted_by, state_json, text_of
 from agents.contract.file_discovery import LISTENER_SUFFIX
+from agents.contract.syntax import syntax_tree
 from agents.listener import Declared, declared
 from agents.runtime.invoke import settled
 from envelopes.payloads.core import check_core
@@ -101,7 +102,7 @@ def listeners_in(
     module: ModuleType, file: str, content: bytes
 ) -> Iterator[LoadedListener | tuple[str, ListenerError]]:
     """The listeners of a file in the order of their classes; for one that cannot be served its class and the reason."""
-    source = ast.parse(content)
+    source = syntax_tree(content)
     classes = {node.name: node for node in ast.walk(source) if isinstance(node, ast.ClassDef)}
     handlers = [_Handler(module, node) for node in source.body if isinstance(node, _FUNCTIONS)]
     shown = getattr(module, "__manifest__", None)

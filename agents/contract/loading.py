@@ -16,6 +16,7 @@ from agents.contract.agent_contract import ContractError
 from agents.contract.declared_needs import KEY, declared_in
 from agents.contract.file_discovery import CARTRIDGE, LISPY, LISTENER_SUFFIX, OWN_PACKAGES
 from agents.contract.loaded_file import LoadedFile, LoadFailure, describe, text_of
+from agents.contract.syntax import syntax_tree
 from agents.storage.text_file import encoding_fault
 
 MODULE_PREFIX = "agent_file_"
@@ -199,7 +200,7 @@ def _missing(error: BaseException) -> str | None:
 
 
 def _line_of_class(content: bytes, class_name: str) -> int | None:
-    nodes = ast.walk(ast.parse(content))
+    nodes = ast.walk(syntax_tree(content))
     return next(
         (node.lineno for node in nodes if isinstance(node, ast.ClassDef) and node.name == class_name), None
     )

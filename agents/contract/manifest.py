@@ -6,6 +6,8 @@ import ast
 from collections.abc import Iterable
 from typing import Any
 
+from agents.contract.syntax import syntax_tree
+
 REQUIRED = ("schema", "name", "version", "display_name", "description", "author", "tags", "category")
 CATEGORIES = (
     *("core", "devtools", "pipeline", "integrations", "productivity", "general", "federal_government"),
@@ -21,7 +23,7 @@ def find_manifest(source: str | bytes | ast.AST) -> dict[str, Any] | None:
     """The first plain assignment to ``__manifest__``, taken literally; None without one."""
     if not isinstance(source, ast.AST):
         try:
-            source = ast.parse(source)
+            source = syntax_tree(source)
         except (SyntaxError, ValueError, RecursionError):
             return None
     for node in ast.walk(source):

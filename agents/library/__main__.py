@@ -9,6 +9,7 @@ from pathlib import Path
 
 import orjson
 
+from agents.contract.declared_needs import declared_in
 from agents.contract.file_discovery import find_shipped_files
 from agents.runtime.host import WorkerHost
 
@@ -26,6 +27,8 @@ def described() -> dict[str, dict[str, object]]:
         if answer["failure"] or answer["quarantined"] or not answer["agents"]:
             raise SystemExit(f"{file.rel}: {answer['failure'] or answer['quarantined']}")
         del answer["seconds"]
+        needs = declared_in(file.rel, file.content()).needs
+        answer["needs"] = needs and needs.as_json()
         found[hashlib.sha256(file.content()).hexdigest()] = answer
     return found
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from agents.contract.file_discovery import OWN_PACKAGES
 from agents.contract.manifest import find_manifest
+from agents.contract.syntax import syntax_tree
 from agents.storage.text_file import shown_python
 
 PACKAGES = {
@@ -183,7 +184,7 @@ def _manifest_entries(text: str) -> Iterator[Any]:
 def _plain_imports(source: str | bytes) -> Iterator[str]:
     """Modules that the file imports at its top level outside ``try`` and ``if``."""
     try:
-        body = ast.parse(source).body
+        body = syntax_tree(source).body
     except (SyntaxError, ValueError, RecursionError):
         return
     for node in body:

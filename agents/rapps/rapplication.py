@@ -6,7 +6,6 @@ Pure planning: nothing here writes. The bundle is ``manifest.json`` (``rapp-appl
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import re
 import stat
@@ -19,6 +18,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from agents.contract.syntax import syntax_tree
 from agents.errors import AgentError
 from agents.rapps.shipped_bundle import SHIPPED, shipped_bundle
 from agents.storage.safe_fs import SafeTree
@@ -155,7 +155,7 @@ def _check_file(name: str, data: bytes) -> None:
     if not is_code:
         return
     try:
-        ast.parse(data)
+        syntax_tree(data)
     except SyntaxError as error:
         raise BadRapplicationError(f"{name} line {error.lineno or 1}: {error.msg}.", do="Fix it.") from error
     except (ValueError, RecursionError, MemoryError) as error:

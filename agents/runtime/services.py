@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from agents.contract.file_discovery import SERVICE_SUFFIXES, Stamp, find_service_files
+from agents.contract.syntax import syntax_tree
 from agents.errors import AgentError
 from agents.storage.safe_fs import SafeTree
 
@@ -79,7 +80,7 @@ def inspect_service(
     """
     fault = None
     try:
-        return _name_in(ast.parse(read_service(path, files))) or _stem(path), None
+        return _name_in(syntax_tree(read_service(path, files))) or _stem(path), None
     except OSError as error:
         reason = "it is a link" if error.errno == errno.ELOOP else error.strerror or str(error)
         fault = ServiceFault(path, reason)

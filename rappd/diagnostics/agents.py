@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from contextlib import suppress
 
 from agents.brainstem.prompt import MAX_BYTES as MAX_SOUL_BYTES
 from agents.contract.file_discovery import find_agent_files
+from agents.contract.syntax import syntax_tree
 from agents.storage.text_file import SAVE_AS_UTF8, encoding_fault, fault_of
 from rappd.cli.formatting import count, tilde
 from rappd.diagnostics.finding import CheckContext, Finding
@@ -43,7 +43,7 @@ def check_agents(visit: CheckContext) -> Iterator[Finding]:
         except OSError:  # it went away, or became a link
             continue
         try:
-            ast.parse(content)
+            syntax_tree(content)
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             broken += 1
             if (fault := encoding_fault(content)) is not None:

@@ -16,6 +16,7 @@ import orjson
 
 from agents.contract.declared_needs import declared_in
 from agents.contract.file_discovery import AGENT_SUFFIXES, CARTRIDGE, LISPY, OWN_PACKAGES
+from agents.contract.syntax import syntax_tree
 from agents.packages.requirements import declared_requirements, normalised, package_for
 from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders
 from agents.workers.needs import in_words
@@ -441,7 +442,7 @@ def reaches_for(source: bytes) -> list[str]:
     Told from its text without running it: a help for reading a plan, no protection. Workers are sandboxed.
     """
     try:
-        tree = ast.parse(source)
+        tree = syntax_tree(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return [UNREADABLE]
     found: set[str] = set()

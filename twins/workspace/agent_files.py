@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import hashlib
 import re
 import secrets
@@ -13,6 +12,7 @@ import msgspec
 import orjson
 
 from agents.contract.file_discovery import CARTRIDGE, LISPY
+from agents.contract.syntax import syntax_tree
 from agents.storage.safe_open import UnsafeFileError
 from agents.storage.safe_walk import has_other_names
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode, encoding_fault
@@ -227,7 +227,7 @@ def check_syntax(name: str, content: bytes) -> None:
     if name.endswith((LISPY, CARTRIDGE)):
         return
     try:
-        ast.parse(content)
+        syntax_tree(content)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         if (fault := encoding_fault(content)) is not None:
             raise BadFileError(
