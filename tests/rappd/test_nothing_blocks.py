@@ -25,7 +25,7 @@ from rappd.daemon import log
 from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.request_signatures import body_hash
-from rappd.daemon.startup import start
+from rappd.daemon.startup import start, stop
 from rappd.features.features import table_of
 from rappd.listeners.listening import upper_parts
 from rappd.listeners.loopback import app as loopback
@@ -111,7 +111,7 @@ async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
         yield opened
     finally:
         await runner.cleanup()
-        await opened.close()
+        await stop(opened)
 
 
 class Visitor:

@@ -79,7 +79,8 @@ def test_a_manifest_names_what_there_is(daemon: RunningDaemon, github: FakeGitHu
     assert "Aaa" not in daemon.agent_names()
     enabled = _toggle(daemon, "aaa").json()
     digest = hashlib.sha256(SOURCE).hexdigest()
-    assert enabled == {"status": "enabled", "loaded": ["Aaa"], "sha256": digest}
+    reach = ["may read your files and the network"]
+    assert enabled == {"status": "enabled", "loaded": ["Aaa"], "sha256": digest, "reach": reach}
     assert daemon.chat("go")["agent_logs"] == "[Aaa] from the source"
     assert _toggle(daemon, "aaa").json() == {"status": "no_change"}
     (repo,) = daemon.get("/repos").json()["repos"]

@@ -186,11 +186,12 @@ window.WebSocket = class extends sockets {
         const {set} = Object.getOwnPropertyDescriptor(sockets.prototype, "onmessage");
         let heard = null;
         Object.defineProperty(this, "onmessage", {set(take) { heard = take; }});
-        set.call(this, event => window.cut || heard?.(event));
+        set.call(this, event => this.isCut() || heard?.(event));
     }
-    send(text) { if (!window.cut) super.send(text); }
+    isCut() { return this.dead ||= window.cut === true; }
+    send(text) { if (!this.isCut()) super.send(text); }
 };"""
-"""A line on which nothing arrives any more, and that nobody closes."""
+"""A line on which nothing arrives any more, and that nobody closes: no later word of it either, or it would have gaps."""
 
 
 def test_cut_line_is_shown_within_five_seconds_and_found_again(
