@@ -122,7 +122,7 @@ async def test_reading_back_is_not_disturbed(site: Any) -> None:
     async with site.opened() as page:
         await site.ask(page, "more")
         await expect(page.locator(".answer p")).to_have_count(60)
-        assert await page.evaluate(top) > 500
+        await page.wait_for_function(f"() => {top} > 500")
         await page.evaluate(f"{top} = 100")
         await page.wait_for_timeout(100)
         site.daemon.released.set()
