@@ -198,7 +198,7 @@ def test_joining_takes_three_taps_on_the_phone_and_two_on_the_computer(
     computer.get_by_role("button", name="Add a phone").wait_for()
     computer.evaluate(TAPS)
     computer.get_by_role("button", name="Add a phone").click()
-    desk.wait_for(lambda: desk.get("/devices/window", control=True).json()["state"] != "none")
+    desk.wait_for(lambda: desk.get("/devices/window", control=True).json().get("links"), what="the code")
     link = desk.get("/devices/window", control=True).json()["links"][0]
     phone = phone_of(browser, desk)
     phone.page.add_init_script(TAPS)
