@@ -81,7 +81,7 @@ class ThreadSpawned:
 @listener(category="core", root="todo-registered")
 @dataclass
 class TodoRegistered:
-    """It is waited for."""
+    """A todo was put on the plan."""
 
     id: str
 

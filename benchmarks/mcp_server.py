@@ -1,4 +1,4 @@
-"""One tool behind the ``mcp`` SDK's own server, by the Python of ``.venv/programs/mcp``: ``python mcp_server.py PORT``."""
+"""A server of one tool behind the ``mcp`` SDK's own server, by the Python of ``.venv/programs/mcp``: ``python mcp_server.py PORT``."""
 
 import sys
 

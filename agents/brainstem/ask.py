@@ -52,7 +52,7 @@ class Modes(Protocol):
 
 
 NextRound = Callable[[], Awaitable[str]]
-"""Does what an answer asks for; returns what the model is told of it in its next round."""
+"""Performs what an answer asks for; returns the text that the model gets of it in its next round."""
 
 
 class Ask(msgspec.Struct):

@@ -22,7 +22,7 @@ class NoSuchTodoError(AgentError):
 
 
 class Todo(msgspec.Struct):
-    """One entry. ``wait_for`` is the root of a payload, or the name of who answers; ``from_listener`` "" for anybody."""
+    """An entry of a plan. ``wait_for`` is the root of a payload, or the name of the listener that answers; ``from_listener`` is "" where any may."""
 
     id: str
     wait_for: str

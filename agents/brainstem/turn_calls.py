@@ -53,7 +53,7 @@ class TurnState(msgspec.Struct):
     """The last complaint of an agent, where none succeeded."""
 
     def failure(self, answered_by: str) -> str:
-        """See ``Answer.failure``."""
+        """The reason why the text answers nothing, as ``Answer.failure`` has it; "" where it answers."""
         if self.problem is not None:
             return self.problem.with_advice()
         if answered_by == OfflineBrain.name and not self.calls and not self.ask.without_model:
@@ -156,7 +156,7 @@ async def _run_call(
 
 
 class _CallEvents:
-    """The two events of one call, for whoever follows the turn."""
+    """The two events of a call, told to those who follow the turn."""
 
     def __init__(self, turn: TurnState, name: str, arguments: dict[str, Any]) -> None:
         turn.calls += 1

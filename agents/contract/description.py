@@ -48,7 +48,7 @@ class RequestPool(Protocol):
         on_callback: OnCallback | None = None,
         read: ReadAnswer = orjson.loads,
     ) -> Any:
-        """One request to a worker, as ``WorkerPool.request`` makes it."""
+        """Sends a request to a worker and returns its answer, as ``WorkerPool.request`` does."""
         ...
 
 

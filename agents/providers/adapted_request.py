@@ -1,4 +1,4 @@
-"""One request to a model in the form that its server takes: fitted to the context, and changed by each refusal that tells how."""
+"""A model request in the form that its server takes: fitted to the context, and changed by each refusal that tells how."""
 
 from __future__ import annotations
 

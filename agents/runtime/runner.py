@@ -298,7 +298,7 @@ class AgentRunner:
         on_callback: OnCallback | None,
         uses: list[Use],
     ) -> AgentResult:
-        """One ``perform``, whatever was refused; what it asked for is added to ``uses``."""
+        """Runs ``perform`` once, refusals and all, and adds what it asked for to ``uses``."""
         started = time.monotonic()
         limit = self._limits.call_seconds
         try:

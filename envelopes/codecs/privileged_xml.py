@@ -131,7 +131,7 @@ def refusal(ident: str, code: str, message: str, details: str) -> bytes:
 
 
 def push(kind: str, event: Mapping[str, Any]) -> bytes:
-    """One ``thread-event``, ``listener-event`` or ``system-event``, as JSON text."""
+    """Writes a ``thread-event``, ``listener-event`` or ``system-event``, as JSON text."""
     return _enclosed("privileged-push", f"<{kind}>{_json(event)}</{kind}>", "")
 
 

@@ -71,11 +71,11 @@ ANSWERS: dict[str, PayloadForm] = {
             _field("assigned_id", "str", "Its id."),
             _field("parent_id", "str", "The id of the thread above."),
         ),
-        _form("todo-registered", "It is waited for.", _field("id", "str", "Its id.")),
+        _form("todo-registered", "A todo was put on the plan.", _field("id", "str", "Its id.")),
         _form("delayed", "A delay began.", _field("until", "datetime", "Its end, in UTC.")),
     )
 }
-"""Payloads with which ``core`` answers; a handler that takes one gets it."""
+"""Payloads with which ``core`` answers; they are part of the answer to who asked the handler."""
 
 SYSTEM: dict[str, PayloadForm] = {
     one.root: one

@@ -151,7 +151,7 @@ class PairingAttempts:
         self._joined: dict[str, str] = {}
 
     def add(self, attempt: PairingAttempt) -> PairingAttempt:
-        """One more."""
+        """Keeps an attempt, and returns it."""
         self._by_id[attempt.id] = attempt
         return attempt
 

@@ -66,7 +66,7 @@ class RequestContext(msgspec.Struct):
     timed: bool = False
     """A timer began the turn."""
     once: bool = False
-    """Nobody comes back to its root thread."""
+    """True where no later request continues its root thread."""
     states: object = None
     """States of listeners that a call around it has in hand (``rappd.tenants.listener_states``)."""
     stateful: tuple[Any, ...] = ()

@@ -93,9 +93,9 @@ class DrivenListeners:
 
         ``unlisted`` are installed agents that ``organism.yaml`` offers to nobody, unless as a tool.
         """
-        self._unlisted, self._gateway_tools = unlisted, gateway_tools
+        self.unlisted, self.gateway_tools = unlisted, gateway_tools
         self._home, self._organism, self._rounds, self._brainstem = home, organism, rounds, brainstem
-        self._endpoints, self._dispatcher, self._emissions = endpoints, dispatcher, emissions
+        self.endpoints, self.dispatcher, self.emissions = endpoints, dispatcher, emissions
 
     def agents(self) -> list[Agent]:
         """Those of the ``organism.yaml`` that is in force, as agents."""
@@ -198,7 +198,7 @@ class _Turn:
         self._driven, self._context, self._agent, self._arguments = driven, context, agent, arguments
         self._call = call
         self._names = {one.casefold() for one in config.tools if isinstance(one, str)}
-        self._remote = driven._gateway_tools(one for one in config.tools if isinstance(one, RemoteTool))
+        self._remote = driven.gateway_tools(one for one in config.tools if isinstance(one, RemoteTool))
         self._plan = TodoPlan((), self._changed)
         self._waits = False
         self.done: list[str] = []
@@ -206,7 +206,7 @@ class _Turn:
 
     async def recall(self) -> None:
         """Reads the plan that this listener has on this thread already."""
-        notes = await self._driven._dispatcher.notes(self._context.envelope.thread, TODO)
+        notes = await self._driven.dispatcher.notes(self._context.envelope.thread, TODO)
         mine = [one.get("todo", {}) for one in notes if one.get("by") == self._agent.name]
         self._plan = TodoPlan(mine, self._changed)
 
@@ -223,8 +223,8 @@ class _Turn:
     def _usable(self) -> list[Endpoint[Call]]:
         """The agents and listeners that it may call for this caller, itself among them."""
         caller = self._context.caller
-        offered = self._driven._endpoints.agents(self._context.workspace, caller)
-        unlisted = (one for one in self._driven._unlisted() if one.exposure.admits(caller))
+        offered = self._driven.endpoints.agents(self._context.workspace, caller)
+        unlisted = (one for one in self._driven.unlisted() if one.exposure.admits(caller))
         return [one for one in (*offered, *unlisted) if one.kind == "agent" and self._may_use(one)]
 
     def _may_use(self, one: Endpoint[Call]) -> bool:
@@ -282,13 +282,13 @@ class _Turn:
 
     async def go_on(self, text: str) -> NextRound | None:
         """An answer with payloads sends them; any other one is reminded of what is still waited for."""
-        parts = await self._driven._emissions.sendable(text, self._usable())
+        parts = await self._driven.emissions.sendable(text, self._usable())
         if parts:
             return partial(self._send, parts)
         return self._remind if self._plan.open and not self._waits else None
 
     async def _send(self, parts: Sequence[PayloadPart]) -> str:
-        sent = await self._driven._emissions.send_all(self._context, self._agent, parts, self._of_core)
+        sent = await self._driven.emissions.send_all(self._context, self._agent, parts, self._of_core)
         for one in sent:
             self.done.append(f"[{one.to}] {one.text[:_LONGEST_STEP]}")
             for root in one.roots:
@@ -301,13 +301,13 @@ class _Turn:
     async def _of_core(self, root: str, value: Any) -> Sequence[EmittedPayload]:
         if root == "timer" and "timer" not in self._names:
             return [EmittedPayload(text="Error: Timer is none of your tools.")]
-        found = await self._driven._emissions.primitives.perform(
+        found = await self._driven.emissions.primitives.perform(
             self._context,
             self._agent,
             self._arguments,
             root,
             value,
-            self._driven._emissions.send,
+            self._driven.emissions.send,
             self._planned,
         )
         self._waits = self._waits or any(one.core and one.root == "delayed" for one in found)
@@ -331,7 +331,7 @@ class _Turn:
             "text": f"{todo.text}: {todo.state}",
             "todo": msgspec.to_builtins(todo),
         }
-        self._driven._dispatcher.record_within(self._context, self._context.envelope, note)
+        self._driven.dispatcher.record_within(self._context, self._context.envelope, note)
         if self._context.emit is not None and self._context.caller.caps is None:
             todos = [{"id": one.id, "text": one.text, "state": one.state} for one in self._plan.todos]
             self._context.emit(Work({"kind": "plan", "by": self._agent.name, "todos": todos}))

@@ -130,7 +130,7 @@ class ListenerStates:
         return count
 
     def turn_over(self, context: RequestContext) -> None:
-        """Forgets what was kept for a thread to which nobody comes back, after the answer of its one turn."""
+        """Forgets what was kept for a thread that no later request continues, after the answer of its one turn."""
         if context.once and context.kept:
             self._ending.spawn(self.end_unless_waited_for(context.kept[0].root))
 

@@ -55,7 +55,7 @@ def list_(printer: Printer) -> None:
 @_AGENT
 @JSON
 def show(name: str, printer: Printer) -> None:
-    """One agent: what it does, what it takes, and what it may reach."""
+    """Show what an agent does, what it takes, and what it may reach."""
     rows = agent_rows(HomeClient(Home.here(), reads=True))
     found = row_of(rows, name)
     printer.result({"agent": found}, show_agent, found)

@@ -84,7 +84,7 @@ def row_of(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
 
 
 def show_agent(row: dict[str, Any]) -> None:
-    """One agent in full."""
+    """Prints an agent in full."""
     print_out(row["name"] or row["file"])
     if row["description"]:
         print_out(wrapped(strip_control(row["description"]), 0))

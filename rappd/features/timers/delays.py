@@ -35,7 +35,7 @@ _AT_ONCE = 16
 
 
 class Delays:
-    """Begins delays, and performs what they come to. Whoever waits has no process, worker or connection meanwhile."""
+    """Begins delays, and performs what they come to. A handler that waits has no process, worker or connection meanwhile."""
 
     def __init__(
         self,

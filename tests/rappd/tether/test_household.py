@@ -91,7 +91,7 @@ def model() -> Iterator[SlowModel]:
 
 
 class Talker:
-    """One phone and whoever holds it."""
+    """A phone and the person who holds it."""
 
     def __init__(self, phone: PhoneClient, name: str, in_session: bool) -> None:
         self.phone, self.name, self.in_session = phone, name, in_session
