@@ -60,17 +60,20 @@ class BodyTimeoutError(ReportableError):
 async def json_object(request: web.Request) -> dict[str, Any]:
     """The body as a JSON object; an empty body is an empty one. Raises ``InvalidBodyError``."""
     raw = await request.read()
-    if not raw.strip():
-        return {}
+    return object_in(raw, listener="loopback") if raw.strip() else {}
+
+
+def object_in(raw: bytes, *, listener: str) -> dict[str, Any]:
+    """The JSON object that a body of ``listener`` is. Raises ``InvalidBodyError`` and ``PrivilegedMessageError``."""
     try:
         found = orjson.loads(raw)
     except orjson.JSONDecodeError:
         found = None
     if not isinstance(found, dict):
-        refuse_privileged_text(raw, listener="loopback")
+        refuse_privileged_text(raw, listener=listener)
         raise InvalidBodyError(not_utf8(raw) or "Request body must be a JSON object", do="Send {…}.")
     check_depth(found)
-    refuse_privileged(found, listener="loopback")
+    refuse_privileged(found, listener=listener)
     return found
 
 

@@ -5,20 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
-import orjson
 from aiohttp import web
 
-from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
-from envelopes.codecs.strict_json import not_utf8
 from envelopes.errors import ReportableError
 from rappd.dispatch.rights import PROGRAM, Caller
 from rappd.dispatch.turns import Turn
 from rappd.features.programs.record import STRANGER
 from rappd.federation.errors import ShuttingDownError
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.bodies import BodyTooLargeError, InvalidBodyError, body_of, check_depth
+from rappd.listeners.bodies import BodyTooLargeError, body_of, object_in
 from rappd.listeners.federation.callers import FEDERATION
 from rappd.listeners.programs import Program, program_of, refused
 
@@ -91,7 +89,8 @@ async def raw_body(request: web.Request) -> bytes:
 async def json_body(request: web.Request) -> dict[str, Any]:
     """The body as a JSON object. Raises ``ReportableError``."""
     raw = await raw_body(request)
-    return await asyncio.to_thread(_object, raw) if len(raw) > _LARGE else _object(raw)
+    read = partial(object_in, raw, listener="for programs")
+    return await asyncio.to_thread(read) if len(raw) > _LARGE else read()
 
 
 Spoken = Callable[[web.Request, Program], Awaitable[web.StreamResponse]]
@@ -132,16 +131,3 @@ def note_refusal(
         protocol, Caller(PROGRAM, caps=()), "", "", STRANGER, False, False, False, None, daemon
     )
     daemon.programs.seen(known, error=refused(found))
-
-
-def _object(raw: bytes) -> dict[str, Any]:
-    try:
-        found = orjson.loads(raw)
-    except orjson.JSONDecodeError:
-        found = None
-    if not isinstance(found, dict):
-        refuse_privileged_text(raw, listener="for programs")
-        raise InvalidBodyError(not_utf8(raw) or "Request body must be a JSON object", do="Send {…}.")
-    check_depth(found)
-    refuse_privileged(found, listener="for programs")
-    return found
