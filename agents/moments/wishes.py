@@ -33,10 +33,11 @@ _SAID_OTHERWISE = tuple((re.compile(words, re.IGNORECASE), known) for words, kno
     (r"start\s+(a|an)\s+(timer|alarm)", r"set \1 \2"),
 ))  # fmt: skip
 """Other words for a reminder, and those that ``_REMIND`` knows."""
+_TIME_FOLLOWS = r"(?=\s*(?:[:,]|for|in|at|to|um|auf|für|morgen|tomorrow|every|jede|\d))"
 _REMIND = re.compile(
-    rf"{_POLITE}(?:(?P<remind>remind\s+(?:me|us)|erinnere?\s+(?:mich|uns)|(?:(?:set|add|create|make)\s+(?:me\s+)?)?(?:a\s+|an\s+|another\s+|new\s+)+(?:reminder|alarm|timer)"
-    r"|(?:set|add|create|make)\s+(?:reminder|alarm|timer)\b|(?:notify|ping|alert|nudge|buzz)\s+(?:me|us)\b(?=.*\d)"
-    r"|(?:reminder|erinnerung|timer|wecker|alarm)\b(?=\s*(?:[:,]|for|in|at|to|um|auf|für|morgen|tomorrow|every|jede|\d))|(?:stelle?|setze?)\s+(?:mir\s+)?(?:eine[nr]?)\s+(?:erinnerung|wecker|timer)"
+    rf"{_POLITE}(?:(?P<remind>remind\s+(?:me|us)|erinnere?\s+(?:mich|uns)|(?:set|add|create|make)\s+(?:me\s+)?(?:a\s+|an\s+|another\s+|new\s+)*(?:reminder|alarm|timer)\b"
+    r"|(?:notify|ping|alert|nudge|buzz)\s+(?:me|us)(?=\s+(?:in|at|um|every|tomorrow|tonight|morgen)\b)"
+    rf"|(?:new\s+)?(?:reminder|erinnerung|timer|wecker|alarm)\b{_TIME_FOLLOWS}|(?:stelle?|setze?)\s+(?:mir\s+)?(?:eine[nr]?)\s+(?:erinnerung|wecker|timer)"
     r"|(?:let|lass)\s+(?:me|mich)\s+know)"
     r"|(?P<wake>wake\s+(?:me|us)(?:\s+up)?|wecke?\s+(?:mich|uns)))(?P<rest>\b.*)",
     re.DOTALL,
@@ -317,11 +318,17 @@ _ASKS_SOMEBODY = re.compile(
 )
 
 
+_ASKED_FOR = re.compile(r"\s+(?:the|a|an|my|what|how|die|das|den|der|was|wie|meine?)\b")
+"""Words behind "tell me every day"; of "show me every day of the week" the days are what is asked for."""
+
+
 def _is_within(rest: str, span: Span) -> bool:
     """True for "ask Rose in 20 minutes how the garden is": behind an order and its first word."""
-    return _ASKS_SOMEBODY.fullmatch(rest, 0, span.start) is not None and (
-        bool({"wait", "clock"} & span.pieces.keys()) or repeats(span.pieces)
-    )
+    if _ASKS_SOMEBODY.fullmatch(rest, 0, span.start) is None:
+        return False
+    if {"wait", "clock", "part"} & span.pieces.keys() or "parted" in span.pieces.get("repeat", {}):
+        return True
+    return repeats(span.pieces) and _ASKED_FOR.match(rest, span.end) is not None
 
 
 def _is_exact(span: Span) -> bool:

@@ -184,7 +184,9 @@ def test_no_time_is_said_and_nothing_else(sentence: str, said: str) -> None:
         "remind me what the wifi password is", "what time is it in 20 minutes?", "what is the weather tomorrow?",
         "tell me the weather tomorrow at 9", "every dog has its day", "tomorrow is monday", "yesterday at 9 mum called",
         "cancel the meeting with mum", "today I feel fine", "what did you do every day at school", "move the sofa to the wall",
-        "on monday I was ill",
+        "on monday I was ill", "a timer is a useful thing", "an alarm went off this morning", "a reminder of my youth",
+        "notify me when the temperature is above 30", "alert me if more than 5 people come", "show me every day of the week",
+        "show me every monday in march", "tell me every weekday name", "new alarm sounds please",
     ],
 )  # fmt: skip
 def test_other_sentences_are_no_wish(sentence: str) -> None:
