@@ -1,8 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests wait for most of their time: five processes for two processors (tests/fixtures/forked_run.py).
-PYTEST_ARGS ?= --processes 5
+# Tests wait for a half of their time: five processes for two processors (tests/fixtures/forked_run.py).
+PYTEST_ARGS ?= --processes auto
 T ?= tests
 STORM_SECONDS ?= 300
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q

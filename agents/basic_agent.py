@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from agents.runtime.invoke import invoke
+from agents.runtimes.python.worker.invoke import invoke
 from agents.slosh.invocation import context_of
 from agents.slosh.slush import slush_out
 
@@ -117,5 +117,5 @@ class BasicAgent:
     ) -> dict[str, Any]:
         """A ``data_slush`` for the next agent: who, when, how sure, ``signals`` and ``extra``."""
         context = self.context
-        held = context if isinstance(context, Mapping) else {}
-        return slush_out(held, agent_name or self.name, confidence, signals, extra)
+        layers = context if isinstance(context, Mapping) else {}
+        return slush_out(layers, agent_name or self.name, confidence, signals, extra)

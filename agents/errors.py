@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from envelopes.errors import ReportableError
+from typing import ClassVar
+
+from envelopes.errors import Refusal, ReportableError
 
 
 class AgentError(ReportableError):
     """Root of this package's errors."""
 
     code = "agent"
+    refusals: ClassVar = {
+        "graph_refused": Refusal(
+            400, 1, "The graph cannot be run: a circle, a name twice, or a dependency that is not there."
+        ),
+        "lispy_failed": Refusal(
+            500, 1, "A call that the program ended with an error, or that used more than it may."
+        ),
+        "login_failed": Refusal(502, 1, "GitHub gave no code to sign in with."),
+        "login_fixed": Refusal(
+            409, 1, "The account cannot be switched: a given token comes before any other."
+        ),
+        "mistyped": Refusal(400, 2, "The given text cannot name an agent."),
+        "no_such_memory": Refusal(404, 4, "A memory that is not there, or not any more."),
+        "no_such_todo": Refusal(404, 1, "A todo that is none of this thread's open ones, or one too many."),
+        "picture_refused": Refusal(
+            422, 1, "A model, or its server, does not take pictures; nothing was answered in its stead."
+        ),
+        "wrong_answer": Refusal(
+            502, 1, "The worker sent an answer that has not the form that its request asks for."
+        ),
+    }
 
 
 class WorkerDiedError(AgentError):
     """The worker ended in the middle of a call (crash, ``os._exit``, killed by the kernel)."""
 
     code = "worker_gone"
-
-
-class WrongAnswerError(AgentError):
-    """The worker sent an answer that has not the form that its request asks for."""
-
-    code = "wrong_answer"
-    status = 502
 
 
 class CallTimeoutError(AgentError):
@@ -49,7 +65,7 @@ class ModelUnavailableError(AgentError):
 
     ``detail`` is at most 300 characters of what the server sent, without secrets, for the log. ``upstream_status``
     is the server's HTTP status, 0 when it gave none. ``model`` is the one that was asked. ``meaning`` says why
-    (``agents/providers/refusals.py``), "" where nothing is known; ``said`` is the server's own sentence, bounded,
+    (``agents/providers/refusals.py``), "" where nothing is known; ``server_sentence`` is the server's own sentence, bounded,
     as text; ``wait`` the seconds that it asks to wait.
     """
 
@@ -65,7 +81,7 @@ class ModelUnavailableError(AgentError):
         upstream_status: int = 0,
         model: str = "",
         meaning: str = "",
-        said: str = "",
+        server_sentence: str = "",
         wait: float = 0.0,
     ) -> None:
         super().__init__(message, do=do)
@@ -73,15 +89,8 @@ class ModelUnavailableError(AgentError):
         self.upstream_status = upstream_status
         self.model = model
         self.meaning = meaning
-        self.said = said
+        self.server_sentence = server_sentence
         self.wait = wait
-
-
-class PictureRefusedError(AgentError):
-    """A model, or its server, does not take pictures; nothing was answered in its stead."""
-
-    code = "picture_refused"
-    status = 422
 
 
 class ToolsNeedModelError(AgentError):

@@ -94,6 +94,14 @@ class Delayed:
     until: datetime
 
 
+@listener(category="core", root="timer-answer")
+@dataclass
+class TimerAnswer:
+    """A timer was set, changed or listed."""
+
+    text: str
+
+
 @listener(category="core")
 @dataclass
 class Boot:

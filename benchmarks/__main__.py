@@ -11,9 +11,11 @@ import time
 
 import benchmarks
 
+_WIDTH = 60
 _HELPERS = {
     "__main__",
     "a2a_peer",
+    "bare_call",
     "bare_hub",
     "bare_line",
     "bare_steps",
@@ -46,14 +48,12 @@ def main(wanted: list[str]) -> int:
             continue
         began = time.perf_counter()
         try:
-            rows = module.run()
+            for title, figure in module.run():  # of a long one, each as soon as it is there
+                print(f"  {title:<{_WIDTH}}  {figure}", flush=True)
         except Exception as error:
             broken += 1
             print(f"  broken: {type(error).__name__}: {error}")
             continue
-        width = max(len(row[0]) for row in rows)
-        for row in rows:
-            print(f"  {row[0]:<{width}}  {row[1]}")
         print(f"  ({time.perf_counter() - began:.0f} s)")
     return 1 if broken else 0
 

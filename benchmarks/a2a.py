@@ -10,10 +10,8 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from benchmarks.daemon import AGENT, BenchDaemon, free_port
-from benchmarks.side_by_side import One, compared
+from benchmarks.side_by_side import Line, One, Pids, compared
 
 PEER = Path(sys.prefix) / "programs" / "a2a" / "bin" / "python"
 RATIOS = (("an agent here", "the SDK's server"), ("a turn here", "the SDK's server"))
@@ -35,11 +33,11 @@ def run() -> list[tuple[str, str]]:
             with BenchDaemon(home, LLM_FAKE="1", RAPPD_HTTP_TOOLS="1") as daemon:
                 daemon.drop("echo_agent.py", AGENT.format(name="Echo"))
                 daemon.start()
-                url = f"http://127.0.0.1:{daemon.port}/a2a"
-                many = {
-                    "the SDK's server": (lambda: [theirs.pid], _send(f"http://127.0.0.1:{port}/", "")),
-                    "an agent here": (daemon.family, _send(url, "Echo")),
-                    "a turn here": (daemon.family, _send(url, "")),
+                here = (daemon.family, daemon.port)
+                many: dict[str, tuple[Pids, int, One]] = {
+                    "the SDK's server": (lambda: [theirs.pid], port, _send("/", "")),
+                    "an agent here": (*here, _send("/a2a", "Echo")),
+                    "a turn here": (*here, _send("/a2a", "")),
                 }
                 return asyncio.run(compared(many, RATIOS))
     finally:
@@ -47,12 +45,11 @@ def run() -> list[tuple[str, str]]:
         theirs.wait()
 
 
-def _send(url: str, skill: str) -> One:
-    async def one(http: aiohttp.ClientSession) -> None:
+def _send(path: str, skill: str) -> One:
+    async def one(line: Line) -> None:
         message: dict[str, Any] = {"messageId": str(uuid.uuid4()), "role": "ROLE_USER"}
         message |= {"parts": [{"text": "hi"}], "metadata": {"skillId": skill} if skill else {}}
         asked = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
-        async with http.post(url, json=asked, headers={"A2A-Version": "1.0"}) as answer:
-            assert "result" in await answer.json()
+        assert b'"result"' in await line.post(path, asked, {"A2A-Version": "1.0"})
 
     return one

@@ -79,7 +79,7 @@ class BareRecord(Steps):
         super().__init__(db, Path(f"{path}-wal"))
 
     def carry_out(self, rows: list[Any]) -> None:
-        """See ``Steps``."""
+        """Implements ``Steps``."""
         self._db.executemany("INSERT INTO events(id, verb, body) VALUES(?, ?, ?)", rows)
 
 

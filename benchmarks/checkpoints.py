@@ -44,7 +44,7 @@ def run() -> list[tuple[str, str]]:
         held, host = QuarantineList(home / "held.json", home), Workspace.at(home / "brainstem")
 
         def back(selector: str) -> Any:
-            return restore(checkpoints, places, twin, selector, held=held, host=host)
+            return restore(checkpoints, places, twin, selector, quarantine=held, host=host)
 
         def change_three() -> None:
             for number in range(3):

@@ -14,6 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from benchmarks.side_by_side import family
+
 AGENT = """
 from agents.basic_agent import BasicAgent
 
@@ -31,6 +33,9 @@ class {name}Agent(BasicAgent):
     def perform(self, **kwargs):
         return "answered " + kwargs.get("query", "nothing")
 """
+
+
+_START_SECONDS = 300
 
 
 def free_port() -> int:
@@ -100,6 +105,8 @@ class BenchDaemon:
         self.process = subprocess.Popen(command, env=self.environment)
         listening = 0.0
         while True:
+            if time.perf_counter() - began > _START_SECONDS:
+                raise RuntimeError(f"the daemon was not ready after {_START_SECONDS} s")
             try:
                 status = self.get("/readyz")[0]
             except OSError:
@@ -132,15 +139,7 @@ class BenchDaemon:
     def family(self) -> list[int]:
         """The daemon, the template and the workers."""
         assert self.process is not None
-        found, ahead = [], [self.process.pid]
-        while ahead:
-            pid = ahead.pop()
-            found.append(pid)
-            try:
-                ahead += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-            except OSError:
-                continue
-        return found
+        return family(self.process.pid)
 
     def pin(self, cores: str) -> None:
         """Keeps every process of it on the given cores."""

@@ -82,7 +82,7 @@ def _rows(where: Path, how: str) -> list[tuple[str, str]]:
 
 def _importer(home: Path, key: IdentityKey) -> Installer:
     held, signers = QuarantineList(home / "held.json", home), Signers(home / "signers.json")
-    return Installer(home, held=held, signers=signers, fingerprint=key.fingerprint)
+    return Installer(home, quarantine=held, signers=signers, fingerprint=key.fingerprint)
 
 
 class _Homes:

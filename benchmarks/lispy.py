@@ -12,10 +12,10 @@ from typing import Any
 
 import orjson
 
-from agents.lispy.limits import Limits
-from agents.lispy.machine import Machine
-from agents.lispy.reader import read
-from agents.lispy.values import Symbol
+from agents.runtimes.lispy.limits import Limits
+from agents.runtimes.lispy.machine import Machine
+from agents.runtimes.lispy.reader import read
+from agents.runtimes.lispy.values import Symbol
 
 LIMITS = Limits(max_steps=100_000_000, max_call_depth=10_000)
 PROGRAMS = {

@@ -1,4 +1,4 @@
-"""tools/call over MCP: an agent here, recorded, beside the same tool behind the ``mcp`` SDK's own server; ``ask`` beside ``/chat``.
+"""tools/call over MCP: an agent here, recorded, beside the same tool behind the ``mcp`` SDK's own server; other ways to ask beside ``/chat``.
 
 The older era is what most programs speak: each call names its session.
 """
@@ -7,23 +7,27 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from benchmarks.daemon import AGENT, BenchDaemon, free_port
-from benchmarks.side_by_side import One, compared
+from benchmarks.side_by_side import Line, One, Pids, compared, family
 
 PEER = Path(sys.prefix) / "programs" / "mcp" / "bin" / "python"
 RATIOS = (
     ("an agent here, 2025-11-25", "the SDK's server, 2025-11-25"),
+    ("an agent here, 2025-11-25", "the SDK's server, 2025-11-25, stateless"),
     ("an agent here, 2026-07-28", "the SDK's server, 2026-07-28"),
+    ("the barest recorded call", "the SDK's server, 2026-07-28"),
     ("ask", "/chat"),
+    ("/v1/chat/completions", "/chat"),
 )
+_SESSION = re.compile(rb"\r\nmcp-session-id: *(\S+)", re.IGNORECASE)
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "bench", "version": "1"},
@@ -40,69 +44,78 @@ def missing() -> str:
 
 def run() -> list[tuple[str, str]]:
     """Calls a second at 8 abreast, and the medians of their ratios."""
-    port = free_port()
     server = str(Path(__file__).with_name("mcp_server.py"))
-    theirs = subprocess.Popen([str(PEER), "-P", server, str(port)], stderr=subprocess.DEVNULL)
+    ports = free_port(), free_port(), free_port()
+    theirs = [
+        subprocess.Popen([str(PEER), "-P", server, str(port), kind], stderr=subprocess.DEVNULL)
+        for port, kind in zip(ports, ("stateful", "stateless"), strict=False)
+    ]
+    theirs.append(subprocess.Popen([sys.executable, "-m", "benchmarks.bare_call", str(ports[2])]))
+    pids = [partial(family, one.pid) for one in theirs]
+    stateful, stateless, bare = zip(pids, ports, strict=True)
     try:
         with tempfile.TemporaryDirectory() as folder:
             home = Path(folder) / "home"
             with BenchDaemon(home, LLM_FAKE="1", RAPPD_HTTP_TOOLS="1") as daemon:
                 daemon.drop("echo_agent.py", AGENT.format(name="Echo"))
                 daemon.start()
-                there, here = f"http://127.0.0.1:{port}", f"http://127.0.0.1:{daemon.port}"
-                many = {
-                    "the SDK's server, 2025-11-25": (lambda: [theirs.pid], _older(there, "Echo")),
-                    "an agent here, 2025-11-25": (daemon.family, _older(here, "Echo")),
-                    "the SDK's server, 2026-07-28": (lambda: [theirs.pid], _tool(there, "Echo")),
-                    "an agent here, 2026-07-28": (daemon.family, _tool(here, "Echo")),
-                    "ask": (daemon.family, _tool(here, "ask", "message")),
-                    "/chat": (daemon.family, _chat(here)),
+                here = (daemon.family, daemon.port)
+                many: dict[str, tuple[Pids, int, One]] = {
+                    "the SDK's server, 2025-11-25": (*stateful, _older()),
+                    "the SDK's server, 2025-11-25, stateless": (*stateless, _older()),
+                    "an agent here, 2025-11-25": (*here, _older()),
+                    "the SDK's server, 2026-07-28": (*stateful, _tool("Echo")),
+                    "an agent here, 2026-07-28": (*here, _tool("Echo")),
+                    "the barest recorded call": (*bare, _tool("Echo")),
+                    "ask": (*here, _tool("ask", "message")),
+                    "/v1/chat/completions": (*here, _completion),
+                    "/chat": (*here, _chat),
                 }
                 return asyncio.run(compared(many, RATIOS))
     finally:
-        theirs.terminate()
-        theirs.wait()
+        for process in theirs:
+            process.terminate()
+            process.wait()
 
 
-def _tool(url: str, name: str, argument: str = "query") -> One:
+def _tool(name: str, argument: str = "query") -> One:
     params: dict[str, Any] = {"name": name, "arguments": {argument: "hi"}, "_meta": _META}
     asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    headers = {**_HEADERS, "Mcp-Name": name}
 
-    async def one(http: aiohttp.ClientSession) -> None:
-        async with http.post(f"{url}/mcp", json=asked, headers={**_HEADERS, "Mcp-Name": name}) as answer:
-            assert b'"isError":false' in await answer.read()
+    async def one(line: Line) -> None:
+        assert b'"isError":false' in await line.post("/mcp", asked, headers)
 
     return one
 
 
-def _older(url: str, name: str) -> One:
+def _older() -> One:
     headers, ids = dict(_ACCEPT), itertools.count(1)
     client = {"name": "bench", "version": "1"}
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client}
 
-    async def greet(http: aiohttp.ClientSession) -> None:
+    async def greet(line: Line) -> None:
         asked = {"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello}
-        async with http.post(f"{url}/mcp", json=asked, headers=headers) as answer:
-            session = answer.headers["Mcp-Session-Id"]
-        headers.update({"Mcp-Session-Id": session, "MCP-Protocol-Version": "2025-11-25"})
-        told = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        async with http.post(f"{url}/mcp", json=told, headers=headers) as answer:
-            await answer.read()
+        found = _SESSION.search(await line.post("/mcp", asked, headers))
+        headers["MCP-Protocol-Version"] = "2025-11-25"
+        if found is not None:
+            headers["Mcp-Session-Id"] = found[1].decode()
+        await line.post("/mcp", {"jsonrpc": "2.0", "method": "notifications/initialized"}, headers)
 
-    async def one(http: aiohttp.ClientSession) -> None:
-        if "Mcp-Session-Id" not in headers:
-            await greet(http)
-        params = {"name": name, "arguments": {"query": "hi"}}
+    async def one(line: Line) -> None:
+        if "MCP-Protocol-Version" not in headers:
+            await greet(line)
+        params = {"name": "Echo", "arguments": {"query": "hi"}}
         asked = {"jsonrpc": "2.0", "id": next(ids), "method": "tools/call", "params": params}
-        async with http.post(f"{url}/mcp", json=asked, headers=headers) as answer:
-            assert b"answered hi" in await answer.read()
+        assert b"answered hi" in await line.post("/mcp", asked, headers)
 
     return one
 
 
-def _chat(url: str) -> One:
-    async def one(http: aiohttp.ClientSession) -> None:
-        async with http.post(f"{url}/chat", json={"user_input": "hi"}) as answer:
-            assert (await answer.json())["response"]
+async def _chat(line: Line) -> None:
+    assert b'"response"' in await line.post("/chat", {"user_input": "hi"}, {})
 
-    return one
+
+async def _completion(line: Line) -> None:
+    asked = {"model": "brainstem", "messages": [{"role": "user", "content": "hi"}]}
+    assert b'"choices"' in await line.post("/v1/chat/completions", asked, {})

@@ -98,8 +98,8 @@ async def _asked() -> list[tuple[str, str]]:
         quiet = {"RAPPD_LOCAL_MODELS": "off", "RAPPD_NEARBY": "off", "RAPPD_PEERS_LOOPBACK": "on"}
         settings = Settings.load(home, {**os.environ, **ports, **quiet})
         async with open_home(home, settings) as daemon:
-            receiver = (await daemon.federation.available()).receiver
-            own = daemon.federation.node.id
+            receiver = await daemon.machines.receiver.ready()
+            own = daemon.machines.node.id
             sender = brainstem_id(peer.fingerprint)
 
             async def in_json() -> bytes:

@@ -17,7 +17,8 @@ from benchmarks.bare_line import OURS, THEIRS
 from benchmarks.daemon import BenchDaemon, free_port, pin
 
 if TYPE_CHECKING:
-    from rappd.daemon.app import Daemon
+    from rappd.features.peers.pairing_operations import PairingOperations
+from rappd.daemon.app import Daemon
 
 _AGENT = """
 from agents.basic_agent import BasicAgent
@@ -83,7 +84,7 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
         )
         home.create()
         async with open_home(home, Settings.load(home)) as daemon:
-            await daemon.federation.ready.wait()
+            await daemon.machines.availability.ready.wait()
             await _pair(daemon, worker, port, own)
             settle()
             rows, mine = await _calls(daemon, worker)
@@ -93,7 +94,9 @@ async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
 
 async def _pair(daemon: Daemon, worker: BenchDaemon, port: int, own: int) -> None:
     there = worker.control("GET", "/peers")["self"]["fingerprint"]
-    await daemon.peers.pair(f"127.0.0.1:{port}", fingerprint=there, whose="mine")
+    m = daemon.machines
+    pairing = PairingOperations(m.node, m.peer_store, m.addresses, m.pairings)
+    await pairing.pair(f"127.0.0.1:{port}", fingerprint=there, whose="mine")
     own_key = daemon.identity.fingerprint
     asked = {"peer": f"127.0.0.1:{own}", "fingerprint": own_key, "whose": "mine"}
     await asyncio.to_thread(worker.control, "POST", "/pairings", asked)
@@ -123,7 +126,7 @@ class Figures:
         return statistics.median(statistics.median(mine) / statistics.median(its) for mine, its in turns)
 
     def part(self, other: Figures, abreast: int) -> float:
-        """Its rate as a part of the other's."""
+        """The rate as a part of the other's."""
         turns = zip(self.rates[abreast], other.rates[abreast], strict=True)
         return statistics.median(mine / its for mine, its in turns)
 
@@ -189,14 +192,14 @@ def _rows_of(mine: Figures, where: str) -> list[tuple[str, str]]:
 
 async def _queue(daemon: Daemon, worker: BenchDaemon) -> list[tuple[str, str]]:
     await asyncio.to_thread(worker.stop)
-    peer = daemon.federation.peer_store.find("worker")
+    peer = daemon.machines.peer_store.find("worker")
     from envelopes.envelope import HELP, Envelope, new_id
 
     started = time.perf_counter()
     for number in range(1000):
         asked = Envelope(
             new_id(),
-            daemon.federation.node.id,
+            daemon.machines.node.id,
             f"brainstem_{peer.prefix}",
             HELP,
             {"agent": "Echo", "args": {"text": str(number)}},
@@ -207,7 +210,7 @@ async def _queue(daemon: Daemon, worker: BenchDaemon) -> list[tuple[str, str]]:
     started = time.perf_counter()
     delivered = None
     while True:
-        rows = await daemon.federation.parts.outbox.listing(waiting=True, most=2000)
+        rows = await daemon.machines.outbox.now().listing(waiting=True, most=2000)
         if delivered is None and not any(row.state in ("queued", "delivered") for row in rows):
             delivered = time.perf_counter() - started
         if not rows:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from benchmarks.daemon import BenchDaemon, free_port
-from rappd.tether.session import FRAMES_A_SECOND
+from rappd.tether.phone_session import FRAMES_A_SECOND
 
 if TYPE_CHECKING:
     from tests.rappd.tether.aiortc_client import AiortcClient

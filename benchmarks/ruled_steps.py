@@ -16,7 +16,7 @@ from aiohttp import ClientWebSocketResponse, web
 
 from benchmarks.bare_steps import BareListener, BareWorker, Steps
 from envelopes.codecs import emergence, wire
-from envelopes.codecs.hash_chain import GENESIS, link
+from envelopes.codecs.emergence import GENESIS, link
 from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id, thread_id
 from rappd.store.connections import open_writing
 
@@ -40,7 +40,7 @@ class RuledRecord(Steps):
         self.numbers = count(1)
 
     def carry_out(self, rows: list[Any]) -> None:
-        """See ``Steps``."""
+        """Implements ``Steps``."""
         for statement, values in rows:
             self._db.execute(statement, values)
 
@@ -109,7 +109,7 @@ class RuledCalls(BareListener):
         self._worker = worker
 
     async def answer(self, line: web.WebSocketResponse, raw: str) -> None:
-        """See ``BareListener``."""
+        """Implements ``BareListener``."""
         asked = wire.decode(raw.encode())
         thread = _Thread(self._record, asked.sender, asked.extensions[THREAD])
         key = (asked.sender, asked.id, asked.verb)

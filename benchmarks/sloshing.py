@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from agents.basic_agent import BasicAgent
-from agents.runtime.invoke import perform
+from agents.runtimes.python.worker.invoke import perform
 from agents.slosh.invocation import slosh
 from agents.storage.memory import memory_reader
 from agents.storage.storage_manager import storage_for

@@ -63,7 +63,7 @@ def run() -> list[tuple[str, str]]:
         held = QuarantineList(places.home / "held.json", places.home)
         began = time.perf_counter()
         for _ in range(20):
-            fork(places, twins[0], held=held, owner="bench", name="forked")
+            fork(places, twins[0], quarantine=held, owner="bench", name="forked")
         rows.append(("forked", f"{_each(began, 20):.1f} ms each"))
 
         texts = [twin.rappid.text for twin in twins]

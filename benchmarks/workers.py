@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from agents.workers.config import PoolConfig
-from agents.workers.pool import WorkerPool
-from agents.workers.supervisor import WorkerSupervisor
+from agents.runtimes.python.pools.config import PoolConfig
+from agents.runtimes.python.pools.pool import WorkerPool
+from agents.runtimes.python.pools.supervisor import WorkerSupervisor
 
 MODULE = "benchmarks.workers"
 ALONE, IN_FLIGHT, STARTS = 3000, 32, 15

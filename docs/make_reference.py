@@ -4,7 +4,8 @@
 
 Run it after changing errors, settings, routes, operations or commands; the tests compare with what it writes. The words
 for error codes stand in ``error_words.toml``. FOLDER (this one, if left out) gets errors.md, settings.md, routes.md,
-cli.md and states.md; commands.json and operations.js go to the page, operation_paths.py to the command line.
+cli.md and states.md; commands.json and operations.js go to the page, operation_paths.py to the command line,
+route_paths.py to the listeners.
 """
 
 from __future__ import annotations
@@ -52,9 +53,8 @@ MEANING: dict[str, str] = _WORDS["meaning"]
 def errors() -> str:
     """errors.md: one row per code, with its status and exit codes."""
     rows: dict[str, tuple[str, str, str]] = {}
-    for cls in sorted(_problems(), key=lambda one: (one.code, one.__module__)):
-        told = _first_paragraph(cls)
-        rows.setdefault(cls.code, (str(cls.status), str(cls.exit_code), MEANING.get(cls.code, told)))
+    for code, _, status, exit_code, meaning in sorted(_kinds()):
+        rows.setdefault(code, (str(status), str(exit_code), MEANING.get(code, meaning)))
     for code, status in _written_codes():
         rows.setdefault(code, (status, "1", MEANING.get(code, "")))
     missing = [code for code in sorted(rows) if code not in DO or not rows[code][2]]
@@ -126,16 +126,12 @@ def _range(setting: Setting) -> str:
 def routes() -> str:
     """routes.md: what the listeners answer, room by room."""
     parts = []
-    for module in _modules(rappd.listeners):
-        table = getattr(module, "routes", None)
-        if isinstance(table, web.RouteTableDef):
-            rows = [
-                (f"`{_method(route)}`", f"`{_path(route)}`", _right(route), _summary(route))
-                for route in table
-                if isinstance(route, web.RouteDef)
-            ]
-            about = (inspect.getdoc(module) or "").replace("``", "`")
-            parts.append(f"{about}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
+    for module, table in _route_tables():
+        rows = [
+            (f"`{_method(route)}`", f"`{_path(route)}`", _right(route), _summary(route)) for route in table
+        ]
+        about = (inspect.getdoc(module) or "").replace("``", "`")
+        parts.append(f"{about}\n\n{_table(('Method', 'Path', 'Who', 'What it does'), rows)}")
     every = [*all_operations(), *all_operations(OF_PEERS), *all_operations(OF_PHONES)]
     for noun, found in groupby(every, key=lambda one: one.noun):
         rows = [
@@ -169,6 +165,39 @@ operator's routes are refused, also with the operator's session.
 
 {body}
 """
+
+
+def _route_tables() -> Iterator[tuple[ModuleType, list[web.RouteDef]]]:
+    for module in _modules(rappd.listeners):
+        table = getattr(module, "routes", None)
+        if isinstance(table, web.RouteTableDef):
+            yield module, [one for one in table if isinstance(one, web.RouteDef)]
+
+
+def route_paths() -> str:
+    """route_paths.py: the routes of each module of listeners, for those that their first request imports."""
+    rows, shapes = [], []
+    for module, table in _route_tables():
+        name = json.dumps(module.__name__.removeprefix("rappd.listeners."))
+        found = "".join(
+            f"        ({json.dumps(one.method)}, {json.dumps(one.path)}, {one.kwargs}),\n" for one in table
+        )
+        rows.append(f"    {name}: (\n{found}    ),\n")
+        if paths := "".join(f"{json.dumps(one)}, " for one in getattr(module, "SHAPES", ())):
+            shapes.append(f"    {name}: ({paths}),\n")
+    return f'''"""Routes of listeners, and the paths below which refusals have a shape of their own, by module.
+
+Made by docs/make_reference.py from the code.
+"""
+
+from typing import Any
+
+# fmt: off
+ROUTE_PATHS: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {{
+{"".join(rows)}}}
+SHAPE_PATHS: dict[str, tuple[str, ...]] = {{
+{"".join(shapes)}}}
+'''
 
 
 def cli() -> str:
@@ -278,6 +307,9 @@ const follows = (path) => (given = {{}}, told = () => undefined) => postWithEven
 /** The same for one that takes a file; `options` are those of `upload`. */
 const takes = (path) => (given, file, options) => upload(withQuery(filled(path, given)), file, options);
 
+/** The same for one that takes a form with a file in its field `file`. */
+const sends = (path) => (given, form) => ask(filled(path, given)[0], {{ method: "POST", form }});
+
 /** The same for one that answers with a file, which is saved under `name`. */
 const saves = (path) => (given, name) => download(withQuery(filled(path, given)), name);
 
@@ -289,15 +321,23 @@ def _form(one: Operation) -> str:
     path = f'"{_asked(one)}"'
     if one.takes_file:
         return f"takes({path})"
+    if one.takes_form:
+        return f"sends({path})"
     if one.is_long:
         return f"follows({path})"
     return f"saves({path})" if one.result is Download else f'asks("{one.method}", {path})'
 
 
 def operation_paths() -> str:
-    """operation_paths.py: method and path of each operation, for the command line."""
-    rows = [f'    "{one.name}": ("{one.method}", "{_asked(one)}"),\n' for one in all_operations()]
-    about = '"""Method and path of each operation. Made by docs/make_reference.py from the code."""'
+    """operation_paths.py: method and path of each operation, for the command line and the listeners."""
+    rows = [
+        f'    "{one.name}": ("{one.method}", "{"@" if one.of_tenant else ""}{one.path}"),\n'
+        for one in all_operations()
+    ]
+    about = '''"""Method and path of each operation; "@" begins one that may be a twin's.
+
+Made by docs/make_reference.py from the code.
+"""'''
     return f"{about}\n\nOPERATION_PATHS = {{\n{''.join(rows)}}}\n"
 
 
@@ -314,6 +354,7 @@ def main(arguments: list[str]) -> None:
     code = folder.parent / "rappd"
     (folder if arguments else code / "web" / "lib").joinpath("operations.js").write_text(operations_js())
     (folder if arguments else code / "features").joinpath("operation_paths.py").write_text(operation_paths())
+    (folder if arguments else code / "listeners").joinpath("route_paths.py").write_text(route_paths())
     for name, make in PAGES.items():
         (folder / name).write_text(make(), encoding="utf-8")
 
@@ -328,6 +369,15 @@ def _problems() -> Iterator[type[ReportableError]]:
         pending += cls.__subclasses__()
         if cls.__module__.partition(".")[0] in FLOORS and isinstance(cls.code, str):
             yield cls
+
+
+def _kinds() -> Iterator[tuple[str, str, int, int, str]]:
+    """Code, module, status, exit code and meaning of each class of errors, and of each code that a class has rows for."""
+    for cls in _problems():
+        yield cls.code, cls.__module__, cls.status, cls.exit_code, _first_paragraph(cls)
+        for code, refusal in cls.__dict__.get("refusals", {}).items():
+            status, exit_code, meaning = refusal
+            yield code, cls.__module__, status, exit_code, meaning.replace("``", "`")
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:

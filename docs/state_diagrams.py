@@ -1,4 +1,4 @@
-"""Diagrams of the rules without I/O: every event is tried in every state."""
+"""Diagrams of the rules without I/O: every event is tried in every state, or the table of the rule is drawn."""
 
 from __future__ import annotations
 
@@ -8,18 +8,21 @@ from dataclasses import replace
 from typing import Any
 
 from envelopes.errors import ReportableError
+from neighborhoods.durable_tables import OUTBOX_TRANSITIONS
+from neighborhoods.pairing.attempts import TRANSITIONS as PAIRING_TRANSITIONS
 from rappd.sessions.workflows.run_state import RunState
 from rappd.tether import proofs
 from rappd.tether.handshake import Handshake, HostProof
 
 
 def states(made: str) -> str:
-    """states.md: diagrams of the state tables, found by trying every event in every state."""
+    """states.md: diagrams of the state tables."""
     return f"""# States
 
 {made}
 
-The rules without I/O, each drawn by trying every event in every state. An event that changes nothing is left out.
+The rules without I/O. Those that are code are drawn by trying every event in every state, those that are a table from
+the table. An event that changes nothing is left out.
 
 ## A run of a workflow
 
@@ -36,6 +39,20 @@ the operator is being answered.
 {_diagram(_handshake_states(resumes=False))}
 
 {_diagram(_handshake_states(resumes=True))}
+
+## A pairing of two machines
+
+`neighborhoods/pairing/attempts.py`, as each side sees it. By words, both go through *words*; by a code, the side that
+types it proves it and waits, and the side that shows it goes from *asking* to *paired*.
+
+{_diagram(_table_states(PAIRING_TRANSITIONS))}
+
+## A row of the outbox
+
+`neighborhoods/durable_tables.py`. *delivered*: on its way, no word yet; *accepted*: kept by the peer, which works on it.
+DONE, ERROR, CANCEL and ACK owe no answer: their ACK ends them.
+
+{_diagram(_table_states(OUTBOX_TRANSITIONS))}
 """
 
 
@@ -77,6 +94,11 @@ def _explored(
             if shown(after) not in known:
                 known.add(shown(after))
                 waiting.append(after)
+
+
+def _table_states(table: Mapping[str, Mapping[Any, str]]) -> Iterator[_Edge]:
+    for state, events in table.items():
+        yield from ((state, after, event) for event, after in events.items() if after != state)
 
 
 def _run_states() -> Iterator[_Edge]:

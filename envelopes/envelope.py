@@ -99,18 +99,17 @@ class Envelope(msgspec.Struct, frozen=True):
 def new_id() -> str:
     """A fresh UUIDv4."""
     try:
-        digits = _random.pop()
+        return _drawn.pop()
     except IndexError:
-        drawn = os.urandom(16 * _DRAWN).hex()  # the system is asked once for many
-        _random.extend(drawn[at : at + 32] for at in range(0, len(drawn), 32))
+        digits = os.urandom(16 * _MANY).hex()  # the system is asked once for many
+        _drawn.extend([as_uuid(digits[at : at + 32], "4") for at in range(0, len(digits), 32)])
         return new_id()
-    return as_uuid(digits, "4")
 
 
-_random: list[str] = []
-_DRAWN = 64
+_drawn: list[str] = []
+_MANY = 64
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_random.clear)  # no two processes draw the same
+    os.register_at_fork(after_in_child=_drawn.clear)  # no two processes draw the same
 
 
 def is_uuid(text: object) -> bool:

@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, NamedTuple
+
+
+class Refusal(NamedTuple):
+    """A kind of error that nobody catches by name, under its code in ``refusals`` of its package's root."""
+
+    status: int
+    exit_code: int
+    meaning: str
+    """For the table of errors in the documentation."""
 
 
 class ReportableError(Exception):
     """An error for its reader: what happened, and what to do next.
 
-    Each package derives one root from this, and each leaf names its ``code`` (a slug that is
-    never renamed), its HTTP ``status`` and its process ``exit_code``. ``str(problem)`` is the
-    sentence shown outward; details belong in the transcript or the log, never here.
+    Each package derives one root from this. A kind that somebody catches, or that many places raise, is a class; any
+    other is a row of ``refusals`` of its package's root, raised as ``TwinError("…", do="…", code="no_such_hatching")`` and
+    named by its code. Each has a ``code`` (a slug that is never renamed), its HTTP ``status`` and its process
+    ``exit_code``. ``str(problem)`` is the sentence shown outward; details belong in the transcript or the log, never here.
     """
 
-    code: ClassVar[str] = "failed"
-    status: ClassVar[int] = 500
-    exit_code: ClassVar[int] = 1
+    code: str = "failed"
+    status: int = 500
+    exit_code: int = 1
+    refusals: ClassVar[Mapping[str, Refusal]] = {}
 
-    def __init__(self, message: str, *, do: str = "") -> None:
+    def __init__(self, message: str, *, do: str = "", code: str = "") -> None:
+        """``code`` is one of ``refusals``; without one the class says it. Raises ``KeyError`` for an unknown one."""
         super().__init__(message)
         self.do = do
+        if code:
+            self.code = code
+            self.status, self.exit_code, _ = self.refusals[code]
 
     def with_advice(self) -> str:
         """Returns both on one line: ``pi is away — rappd peers list``, ``pi does not answer. Wake it, rerun.``."""
@@ -39,6 +55,15 @@ class EnvelopeError(ReportableError):
     code = "envelope"
     status = 400
     exit_code = 5
+    refusals: ClassVar = {
+        "bad_code": Refusal(400, 2, "The typed text is no code; nothing was sent."),
+        "bad_pairing": Refusal(400, 5, "The other side's message for a code is not one of this exchange."),
+        "xml_refused": Refusal(
+            400,
+            5,
+            "XML with a document type, an entity or a processing instruction, which nobody expands here.",
+        ),
+    }
 
 
 class MalformedError(EnvelopeError):
@@ -46,22 +71,16 @@ class MalformedError(EnvelopeError):
 
     code = "malformed"
 
-    def __init__(self, message: str, *, do: str = "", key: str = "") -> None:
+    def __init__(self, message: str, *, do: str = "", key: str = "", code: str = "") -> None:
         """``key`` is the offending key, "" when it is the whole.
 
         ``id`` and ``sender`` are what could be read of the record, so that the refusal finds its way; ""
         otherwise.
         """
-        super().__init__(message, do=do)
+        super().__init__(message, do=do, code=code)
         self.key = key
         self.id = ""
         self.sender = ""
-
-
-class XmlRefusedError(EnvelopeError):
-    """XML with a document type, an entity or a processing instruction, which nobody expands here."""
-
-    code = "xml_refused"
 
 
 class BadSignatureError(EnvelopeError):

@@ -5,7 +5,7 @@ They are a closed union. Listeners show what they can of it, and number it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -94,7 +94,7 @@ class Progress(msgspec.Struct, tag="progress", frozen=True, gc=False):
 class Work(msgspec.Struct, tag="work", frozen=True):
     """The state of work with many parts, as screens show it. A later one takes its place."""
 
-    work: dict[str, Any]
+    work: Mapping[str, Any]
 
 
 Event = Delta | Thought | Waiting | Round | Call | Piece | Result | Notice | Progress | Work
@@ -111,10 +111,10 @@ def replaces(event: Event, before: Event) -> bool:
     return isinstance(event, Work) and isinstance(before, Work)
 
 
-def read(told: object) -> Event | None:
+def read(document: object) -> Event | None:
     """The event that another machine told, as decoded JSON; None for anything else."""
     try:
-        found: Event = msgspec.convert(told, Event)
+        found: Event = msgspec.convert(document, Event)
     except msgspec.ValidationError:
         return None
     return found

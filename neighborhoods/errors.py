@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from envelopes.errors import ReportableError
+from typing import ClassVar
+
+from envelopes.errors import Refusal, ReportableError
 
 
 class NeighborhoodError(ReportableError):
     """Root of this package's errors."""
 
     code = "neighborhood"
+    refusals: ClassVar = {
+        "bad_snapshot_name": Refusal(
+            400,
+            2,
+            "A name that no snapshot can have: its file is called like it. Nothing was read or written.",
+        ),
+        "drill_failed": Refusal(500, 1, "A scheduled snapshot was taken and cannot be restored."),
+        "invite_expired": Refusal(
+            410, 8, "An invite after its last moment, or before its first. Nothing was joined."
+        ),
+        "neighborhood_conflict": Refusal(409, 9, "The name is taken, or means more than one."),
+        "no_such_snapshot": Refusal(404, 4, "No snapshot of that name, and no file of that path."),
+        "not_a_snapshot": Refusal(400, 5, "An egg that holds no neighborhood."),
+        "not_in_outbox": Refusal(404, 4, "Nothing in the outbox goes by that id."),
+        "not_paired": Refusal(
+            403,
+            5,
+            "A peer trusts this machine no more. At its owner's own listener that is no missing sign-in.",
+        ),
+        "pairing_busy": Refusal(429, 8, "As many are asking as this machine keeps at a time."),
+        "partial_snapshot": Refusal(502, 7, "A scheduled snapshot was taken and lacks a machine or a twin."),
+        "used_up": Refusal(403, 5, "A permission that may be used a number of times was used that often."),
+    }
 
 
 class NoSuchPeerError(NeighborhoodError):
@@ -25,12 +50,6 @@ class NotPairedError(NeighborhoodError):
     code = "not_paired"
     status = 401
     exit_code = 5
-
-
-class NotTrustedThereError(NotPairedError):
-    """A peer trusts this machine no more. At its owner's own listener that is no missing sign-in."""
-
-    status = 403
 
 
 class PeerOfflineError(NeighborhoodError):
@@ -93,14 +112,6 @@ class BadPeersFileError(NeighborhoodError):
     exit_code = 5
 
 
-class UsedUpError(NeighborhoodError):
-    """A permission that may be used a number of times was used that often."""
-
-    code = "used_up"
-    status = 403
-    exit_code = 5
-
-
 class BadStepError(NeighborhoodError):
     """A body that is no step of a pairing, or comes out of turn."""
 
@@ -115,14 +126,6 @@ class NoSuchPairingError(NeighborhoodError):
     code = "no_pairing"
     status = 404
     exit_code = 4
-
-
-class PairingBusyError(NeighborhoodError):
-    """As many are asking as this machine keeps at a time."""
-
-    code = "pairing_busy"
-    status = 429
-    exit_code = 8
 
 
 class RetriableError(NeighborhoodError):
@@ -150,12 +153,6 @@ class DeclinedError(PeerRefusedError):
         super().__init__(message, do=do)
         self.answered = answered
         self.reason = reason
-
-
-class NotInOutboxError(NoSuchPeerError):
-    """Nothing in the outbox goes by that id."""
-
-    code = "not_in_outbox"
 
 
 class OutboxConflictError(PeerConflictError):
@@ -240,3 +237,59 @@ class BadMemberError(MemberError):
     code = "bad_member"
     status = 400
     exit_code = 2
+
+
+class BadEstateError(NeighborhoodError):
+    """An ``estate.json`` that is damaged, or an entry that cannot be in one."""
+
+    code = "bad_estate"
+    status = 400
+    exit_code = 5
+
+
+class NotInEstateError(NeighborhoodError):
+    """The estate has no such entry."""
+
+    code = "not_in_estate"
+    status = 404
+    exit_code = 4
+
+
+class BadNeighborhoodError(NeighborhoodError):
+    """A neighborhood's file that is damaged, or a value that cannot be in one."""
+
+    code = "bad_neighborhood"
+    status = 400
+    exit_code = 5
+
+
+class NoSuchNeighborhoodError(NeighborhoodError):
+    """No neighborhood goes by that name here."""
+
+    code = "no_neighborhood"
+    status = 404
+    exit_code = 4
+
+
+class BadInviteError(NeighborhoodError):
+    """A file that invites to no neighborhood."""
+
+    code = "bad_invite"
+    status = 400
+    exit_code = 5
+
+
+class SnapshotRunningError(NeighborhoodError):
+    """Another snapshot, or restore, of this home is under way; nothing was touched."""
+
+    code = "snapshot_running"
+    status = 409
+    exit_code = 9
+
+
+class DrillUntriedError(NeighborhoodError):
+    """A snapshot that was not tried, because this machine's disk has no room for it. Nothing is known of it."""
+
+    code = "drill_untried"
+    status = 507
+    exit_code = 1

@@ -11,9 +11,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from envelopes.identity.node_card import NodeCard
+from neighborhoods.durable_tables import PeerStorage
 from neighborhoods.errors import KeyChangedError, NoSuchPeerError, PeerConflictError
 from neighborhoods.peer import FRIEND, MINE, Peer, Whose
-from neighborhoods.storage import PeerStorage
 
 Heard = Callable[[str, Peer], None]
 """(what happened: "paired", "changed", "renamed itself" or "revoked"; the peer as it now is, or last was)."""

@@ -30,6 +30,7 @@ _UNSAID = ("needs_yes", "unconfirmed")
 _PIECE = 1 << 16
 _BUSY_PAUSE = 0.02
 _AGAIN = (0.05, 0.2, 0.5)
+_IN_PATH = re.compile(r"\{(\w+)(?::[^}]*)?\}")
 _ESCAPED = str.maketrans({'"': "%22", "\r": "%0D", "\n": "%0A", "\0": "%00"})
 
 
@@ -100,8 +101,10 @@ class ControlClient:
         )
         return self._ask(method, f"{path}?{asked}" if asked else path)
 
-    def follow(self, name: str, told: Callable[[dict[str, Any]], object], /, **given: Any) -> dict[str, Any]:
-        """The same for an operation that takes a while; ``told`` gets the events that come before its answer."""
+    def follow(
+        self, name: str, on_event: Callable[[dict[str, Any]], object], /, **given: Any
+    ) -> dict[str, Any]:
+        """The same for an operation that takes a while; ``on_event`` gets the events that come before its answer."""
         _, path, rest = _filled(name, given)
         for event in self.events(path, rest, accept="text/event-stream"):
             kind = event.pop("type")
@@ -109,7 +112,7 @@ class ControlClient:
                 return event
             if kind == "error":
                 raise ResponseError(event, event.pop("status"))
-            told(event)
+            on_event(event)
         raise ConnectionLostError
 
     def raw(self, name: str, content: bytes) -> bytes:
@@ -125,14 +128,6 @@ class ControlClient:
     def post(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
         """POST as JSON."""
         return self._ask("POST", path, json.dumps(body or {}).encode(), "application/json")
-
-    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """PUT as JSON."""
-        return self._ask("PUT", path, json.dumps(body).encode())
-
-    def delete(self, path: str) -> dict[str, Any]:
-        """DELETE as JSON."""
-        return self._ask("DELETE", path)
 
     def upload(self, path: str, name: str, content: bytes) -> dict[str, Any]:
         """Sends one file as the multipart field ``file``."""
@@ -236,9 +231,11 @@ def _filled(name: str, given: dict[str, Any]) -> tuple[str, str, dict[str, Any]]
     if path.startswith("@"):  # of the brainstem, or of a twin
         path = f"{'/twins/{twin}' if rest.get('twin') else ''}{path[1:]}"
         rest = {key: value for key, value in rest.items() if key != "twin" or value}
-    for key in re.findall(r"\{(\w+)\}", path):
-        path = path.replace(f"{{{key}}}", quote(str(rest.pop(key)), safe="", errors="replace") or "%20")
-    return method, path, rest
+
+    def part(key: re.Match[str]) -> str:
+        return quote(str(rest.pop(key[1])), safe="", errors="replace") or "%20"
+
+    return method, _IN_PATH.sub(part, path), rest
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

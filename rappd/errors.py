@@ -3,14 +3,55 @@
 from __future__ import annotations
 
 import errno
+from typing import ClassVar
 
-from envelopes.errors import ReportableError
+from envelopes.errors import Refusal, ReportableError
 
 
 class RappdError(ReportableError):
     """Root of this package's errors."""
 
     code = "rappd"
+    refusals: ClassVar = {
+        "agent": Refusal(500, 1, "An agent ran and failed; the text is its own."),
+        "bad_organism": Refusal(
+            400, 2, "An ``organism.yaml`` that cannot be taken over; the one before stays in force."
+        ),
+        "cancelled": Refusal(409, 9, "The owner cancelled the download."),
+        "foreign_workflow": Refusal(403, 5, "A workflow that came in an egg and was not approved."),
+        "home_unusable": Refusal(500, 1, "The home folder cannot be made, read or written."),
+        "interrupted": Refusal(
+            500, 1, "The worker of an agent ended in the middle of a call; it may have been done, or not."
+        ),
+        "loop": Refusal(508, 5, "The same question came round again."),
+        "missing_result": Refusal(400, 2, "Results of some calls of a turn were sent, of others not."),
+        "model_server": Refusal(
+            500, 1, "The model server that was tried does not answer as it should; nothing was saved."
+        ),
+        "no_model_calls_left": Refusal(429, 8, "Timers made all the model calls that they may make today."),
+        "no_such_device": Refusal(404, 4, "A name or an id that fits no device."),
+        "no_such_workflow": Refusal(404, 4, "A name that no workflow has, or a session in which none runs."),
+        "not_paired": Refusal(401, 5, "The caller is not paired and has no token that allows the request."),
+        "protocol_off": Refusal(404, 4, "The owner switched the protocol off."),
+        "stopped": Refusal(499, 9, "The caller cancelled the request."),
+        "too_deep": Refusal(508, 5, "A question that went through too many machines."),
+        "too_slow": Refusal(408, 1, "A body that does not come to its end."),
+        "unanswered": Refusal(
+            500,
+            1,
+            "A step of a workflow that got a text and no answer: its model or its agents failed, or none does it.",
+        ),
+        "unfit": Refusal(422, 2, "A field that is there but cannot be used."),
+        "unknown_thread": Refusal(
+            404, 4, "A thread that the caller does not have. Nothing is made by naming it."
+        ),
+        "unreachable": Refusal(502, 1, "The address of an egg does not answer, or answers something else."),
+        "webhook_signature": Refusal(
+            401, 5, "A body whose ``X-Hub-Signature-256`` is missing, or not made with the webhook's secret."
+        ),
+        "wrong_recipient": Refusal(404, 5, "An envelope for another machine."),
+        "wrong_sender": Refusal(403, 5, "An envelope that says it is from somebody else."),
+    }
 
 
 class StoreError(RappdError):
@@ -40,13 +81,6 @@ def disk_problem(error: BaseException) -> StoreError | None:
     if error.errno == errno.EROFS:
         return StoreError("The disk cannot be written to; nothing was changed.", do="rappd doctor")
     return None
-
-
-class HomeUnusableError(RappdError):
-    """The home folder cannot be made, read or written."""
-
-    code = "home_unusable"
-    status = 500
 
 
 class UsageProblemError(RappdError):
@@ -105,24 +139,6 @@ class RefusedError(RappdError):
     code = "refused"
     status = 403
     exit_code = 5
-
-
-class AgentFailedError(RappdError):
-    """An agent ran and failed; the text is its own."""
-
-    code = "agent"
-
-
-class UnansweredError(RappdError):
-    """A step of a workflow that got a text and no answer: its model or its agents failed, or none does it."""
-
-    code = "unanswered"
-
-
-class AgentInterruptedError(RappdError):
-    """The worker of an agent ended in the middle of a call; it may have been done, or not."""
-
-    code = "interrupted"
 
 
 class ConfirmationNeededError(RappdError):

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 from fixtures.bounded_tests import bound_coroutines, pytest_pyfunc_call
-from fixtures.forked_run import run_by_forks, tell_by
+from fixtures.forked_run import processes, run_by_forks, tell_by
 from fixtures.ordering_plugin import longest_first
 from fixtures.ordinary_account import nobody_python
 from fixtures.running_daemon import pytest_runtest_setup
@@ -41,7 +41,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--wire", type=int, help="the descriptor by which a run tells the one that it is a part of"
     )
-    parser.addoption("--processes", type=int, default=1, help="run files of tests beside each other")
+    parser.addoption(
+        "--processes",
+        type=processes,
+        default=1,
+        help="run files of tests beside each other; auto: as many as fit",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -70,8 +75,8 @@ def pytest_collection_finish() -> None:
 
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Runs the tests in as many processes as were asked for."""
-    processes = session.config.getoption("processes")
-    if processes < 2 or session.testsfailed or session.config.option.collectonly:
+    forks = session.config.getoption("processes")
+    if forks < 2 or session.testsfailed or session.config.option.collectonly:
         return None
-    run_by_forks(session, processes)
+    run_by_forks(session, forks)
     return True

@@ -19,29 +19,29 @@ import orjson
 import pytest
 from fixtures.foreign_text import LONGEST_HOLD, Grow, check_reader_of_foreign_text
 
-from agents.lispy.errors import LispyError
-from agents.lispy.limits import Limits
-from agents.lispy.reader import read as read_lispy
 from agents.providers import json_http, refusals
 from agents.providers.answers.reader import AnswerReader
+from agents.runtimes.lispy.errors import LispyError
+from agents.runtimes.lispy.limits import Limits
+from agents.runtimes.lispy.reader import read as read_lispy
 from envelopes.codecs import a2a, a2a_cards, jsonrpc, wire
 from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
-from envelopes.codecs.jsonrpc import RpcError
+from envelopes.codecs.jsonrpc import RpcError, id_in
 from envelopes.errors import BadCapabilityError, BadNodeCardError, MalformedError
 from envelopes.identity.capabilities import check
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.discovery import announcement
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.errors import (
+    BadEstateError,
+    BadNeighborhoodError,
     BadPeersFileError,
     BadStepError,
     MemberError,
     NeighborhoodError,
 )
-from neighborhoods.estate.errors import BadEstateError
-from neighborhoods.estate.estate_file import Estate
 from neighborhoods.pairing.messages import read_step
-from neighborhoods.places.errors import BadInviteError, BadNeighborhoodError, InviteExpiredError
+from neighborhoods.places.estate_file import Estate
 from neighborhoods.places.invite import read_invite
 from neighborhoods.places.place import decode_members, decode_place
 from neighborhoods.snapshot.member_coordinates import read_coordinates
@@ -61,8 +61,8 @@ from neighborhoods.transport.published_brainstem import _answer
 from neighborhoods.transport.replies import arrived
 from rappd.federation.peer_greeting import read_greeting
 from rappd.federation.remote_agents import names_told, offered_agents
+from rappd.sessions.errors import WorkflowError
 from rappd.sessions.workflows.definition import read_workflow
-from rappd.sessions.workflows.errors import WorkflowError
 from rappd.tether.framing import Assembler, FrameError
 from twins.eggs.readers.detect import open_egg
 from twins.errors import BadFileError, TwinError
@@ -207,7 +207,7 @@ def announced(raw: bytes) -> object:
     records = {key.encode(): str(value).encode()[:255] for key, value in said.items()}
     addresses = said.get("addresses", ["192.168.1.2"])
     sighting = announcement.read(
-        records, said.get("port"), map(str, addresses if isinstance(addresses, list) else [addresses]), at=1
+        records, said.get("srv"), map(str, addresses if isinstance(addresses, list) else [addresses]), at=1
     )
     return sighting and orjson.dumps([sighting.name, sighting.port, sighting.addresses])
 
@@ -246,7 +246,7 @@ def model_answer(raw: bytes) -> object:
 
 
 def a2a_request(raw: bytes) -> object:
-    a2a.rpc_id(raw)
+    id_in(raw)
     params = a2a.decode_rpc(raw).params
     for read in (a2a.read_query, a2a.read_task_id):
         with contextlib.suppress(a2a.A2AError):
@@ -260,9 +260,7 @@ def a2a_answer(raw: bytes) -> object:
 
 
 def a2a_card(raw: bytes) -> object:
-    found = decoded(raw)
-    signer = a2a_cards.signer_of(found) if isinstance(found, dict) else ""
-    return a2a_cards.read_card(raw, "https://h/agent-card.json"), signer
+    return a2a_cards.read_card(raw, "https://h/agent-card.json")
 
 
 def identity(raw: bytes) -> object:
@@ -299,7 +297,7 @@ def egg_manifest(folder: Path, raw: bytes) -> object:
         file.writestr("soul.md", "x")
         file.writestr(f"peers/pi/twins/{KEY}.tar.gz", b"x")
     with open_egg(path) as opened:
-        from neighborhoods.snapshot.contents import SnapshotContents, is_snapshot
+        from neighborhoods.snapshot.snapshot_contents import SnapshotContents, is_snapshot
 
         return SnapshotContents.of(opened).peers if is_snapshot(opened) else None
 
@@ -369,8 +367,9 @@ TXT = {
     "v": "1",
     "id": KEY,
     "name": "pi",
+    "port": "7443",
     "door": "7443",
-    "port": 7443,
+    "srv": 7443,
     "addresses": ["192.168.1.2", "fe80::1%eth0"],
 }
 COUNTS = {"hatched": {name: {"count": 1} for name in ("create", "replace", "keep", "refuse", "quarantine")}}
@@ -463,7 +462,7 @@ READERS = {
     "capability text": Reader(lambda raw: check(text(raw)), BadCapabilityError, (b"HELP.brainstem.Clock",)),
     "peers.json": Reader(peers_json, BadPeersFileError, (octets(PEERS),), THREAD, of_files=True),
     "estate": Reader(estate, BadEstateError, (octets(ESTATE),), THREAD),
-    "invite": Reader(invite, (BadInviteError, InviteExpiredError), (octets(EXPIRING),), THREAD),
+    "invite": Reader(invite, NeighborhoodError, (octets(EXPIRING),), THREAD),
     "members of a neighborhood": Reader(decode_members, BadNeighborhoodError, (octets(ROSTER),), THREAD),
     "neighborhood.json": Reader(
         decode_place,
@@ -495,7 +494,7 @@ READERS = {
     "card of an A2A agent": Reader(a2a_card, ValueError, (octets(A2A_CARD),), THREAD),
     "answer of a model server": Reader(model_answer, (), (octets(ANSWER),), THREAD),
     "refusal of a model server": Reader(
-        lambda raw: refusals.read(text(raw), 400, 0.0, ("key",)).said,
+        lambda raw: refusals.read(text(raw), 400, 0.0, ("key",)).server_sentence,
         (),
         (octets({"error": {"message": "x"}}),),
     ),

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from fixtures.forked_run import processes
 from fixtures.time_report import too_many
 
 TESTS = Path(__file__).parent
@@ -96,3 +97,16 @@ def test_files_of_many_machines_do_not_run_beside_each_other(project: Path) -> N
 def test_run_that_starts_more_daemons_than_allowed_says_so(daemons: int, told: list[str]) -> None:
     said = too_many({"daemons": daemons, "browsers": 1}, 100, {"daemons": 9.5, "browsers": 1.0})
     assert [sentence.partition(":")[0] for sentence in said] == told
+
+
+@pytest.mark.parametrize(
+    ("processors", "gigabytes", "suits"), [(2, 16, 5), (1, 16, 3), (64, 64, 16), (8, 4.1, 5), (2, 0.5, 1)]
+)
+def test_as_many_processes_as_the_machine_has_room_for(
+    processors: int, gigabytes: float, suits: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": int(gigabytes * 1e9 / 4096)}
+    monkeypatch.setattr(os, "sysconf", memory.__getitem__)
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    assert processes("auto") == suits
+    assert processes("2") == 2

@@ -1,7 +1,11 @@
-"""Imports between modules: no cycle, those inside functions and for type checking included; few modules serve one other."""
+"""Imports between modules: no cycle, those inside functions and for type checking included; few modules serve one other.
+
+A module that is run as a program defines all that it needs first.
+"""
 
 from __future__ import annotations
 
+import ast
 import graphlib
 from pathlib import Path
 
@@ -10,7 +14,7 @@ import pytest
 
 SMALL = 60
 """Lines. What is smaller and serves one other module belongs into that one, as a rule."""
-MOST_SMALL = 41
+MOST_SMALL = 29
 """A change that adds one raises the number and says why here; one that folds one lowers it.
 
 One more for `retention.py`: a rule that is looked for by its name.
@@ -42,6 +46,17 @@ def test_few_small_modules_serve_one_other(graph: grimp.ImportGraph) -> None:
         and len(file.read_text().splitlines()) < SMALL
     )
     assert len(small) <= MOST_SMALL, "\n".join(small)
+
+
+def test_modules_that_are_run_define_everything_first(graph: grimp.ImportGraph) -> None:
+    """Definitions below the block that runs are not there yet when it runs."""
+    late = []
+    for module in graph.modules:
+        body = ast.parse(_file(module).read_text()).body
+        runs = [isinstance(one, ast.If) and ast.unparse(one.test) == "__name__ == '__main__'" for one in body]
+        if any(runs[:-1]):
+            late.append(module)
+    assert late == []
 
 
 def _file(module: str) -> Path:

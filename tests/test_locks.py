@@ -27,7 +27,7 @@ _ENTRY = re.compile(
 
 
 class Entry(NamedTuple):
-    """One package of a lock file."""
+    """A package of a lock file."""
 
     version: str
     marker: str

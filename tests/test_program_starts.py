@@ -1,4 +1,4 @@
-"""Only ``agents/runtime/programs.py`` starts programs."""
+"""Only ``agents/programs/programs.py`` starts programs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fixtures.running_daemon import REPO
 
 LAYERS = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 EXEMPT = {
-    "agents/runtime/programs.py": "the module that starts programs",
-    "agents/workers/worker_main.py": "runs in workers and looks for Popen objects of agents; starts nothing",
+    "agents/programs/programs.py": "the module that starts programs",
+    "agents/runtimes/python/worker/worker_main.py": "runs in workers and looks for Popen objects of agents; starts nothing",
 }
 IN_WORKERS = ("agents/library/", "agents/rapps/")
 """Agents: they run in workers, in their sandbox."""
@@ -105,7 +105,7 @@ def test_every_python_is_started_by_the_safe_command() -> None:
     found = {}
     for path in _sources():
         name = str(path.relative_to(REPO))
-        if name == "agents/runtime/programs.py" or name.startswith(IN_WORKERS):
+        if name == "agents/programs/programs.py" or name.startswith(IN_WORKERS):
             continue
         if places := list(_unsafe_starts(path.read_text())):
             found[name] = places

@@ -17,8 +17,8 @@ PACKAGES = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 
 IN_WORKERS = (
     "agents/library/", "agents/rapps/dashboard/", "agents/rapps/kanban/", "agents/rapps/webhook/",
-    "agents/compat/", "agents/lispy/", "agents/basic_agent.py", "agents/runtime/import_hooks.py", "agents/contract/loading.py",
-    "agents/runtime/import_hooks.py", "agents/runtime/host.py", "agents/contract/contract_tests.py",
+    "agents/compat/", "agents/runtimes/lispy/", "agents/basic_agent.py", "agents/contract/loading.py",
+    "agents/runtimes/python/worker/import_hooks.py", "agents/runtimes/python/worker/host.py", "agents/contract/contract_tests.py",
 )  # fmt: skip
 """Code that runs inside a worker: the sandbox decides what it reaches."""
 
@@ -28,7 +28,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/storage/safe_fs.py",
         "agents/storage/safe_open.py",
         "agents/storage/safe_walk.py",
-        "agents/workers/worker_watch.py",
+        "agents/runtimes/python/worker/worker_watch.py",
         "twins/workspace/fork.py",
     ),
     "runs in a worker, or reads the program's own files": (
@@ -38,20 +38,22 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/sessions/replay_page.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/contract/shipped_descriptions.py",
+        "twins/eggs/writers/maker_keys.py",  # the data file beside it
+        "agents/runtimes/python/pools/use_log.py",  # its file lies where no worker can write
         "rappd/sessions/workflows/library.py",
-        "agents/runtime/services.py",  # the part that runs a service
-        "agents/workers/spawn.py",
-        "agents/workers/landlock.py",
-        "agents/workers/namespaces.py",
+        "agents/runtimes/python/worker/services.py",  # the part that runs a service
+        "agents/runtimes/python/worker/spawn.py",
+        "agents/runtimes/python/sandbox/landlock.py",
+        "agents/runtimes/python/sandbox/namespaces.py",
     ),
     "unpacks octets that were read already, in memory": ("twins/eggs/writers/unpacked.py",),
     "looks at /dev, /proc, and names in the account's home, never into a workspace": (
-        "agents/workers/clone.py",
-        "agents/workers/confinement.py",  # and at the first line of programs
-        "agents/workers/devices.py",
-        "agents/workers/private_paths.py",
-        "agents/workers/ssh_access.py",
-        "neighborhoods/auth/ipv6_admission.py",
+        "agents/runtimes/python/sandbox/namespace_fork.py",
+        "agents/runtimes/python/sandbox/confinement.py",  # and at the first line of programs
+        "agents/runtimes/python/sandbox/devices.py",
+        "agents/runtimes/python/sandbox/private_paths.py",
+        "agents/runtimes/python/sandbox/ssh_access.py",
+        "neighborhoods/auth/ipv6_networks.py",
         "rappd/__main__.py",
     ),
     "installs packages: from descriptors of .deps, and in a sandbox": (
@@ -59,37 +61,37 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/packages/sandboxed_installer.py",
     ),
     "reads and sets what the kernel shows of processes, or tries a sandbox in a folder of its own": (
-        "agents/workers/started_processes.py",
-        "agents/runtime/programs.py",
-        "agents/workers/cgroup_limit.py",
-        "agents/workers/process_limits.py",
-        "agents/workers/syscalls.py",
-        "agents/workers/protected_paths.py",
-        "agents/workers/tcp_owners.py",
-        "agents/workers/worker_main.py",
-        "agents/workers/sandbox.py",
-        "agents/workers/zygote.py",
+        "agents/runtimes/python/pools/started_processes.py",
+        "agents/runtimes/python/pools/call.py",  # processes that a call left behind
+        "agents/programs/programs.py",
+        "agents/runtimes/python/sandbox/cgroup_limit.py",
+        "agents/runtimes/python/sandbox/process_limits.py",
+        "agents/runtimes/python/sandbox/syscalls.py",
+        "agents/runtimes/python/sandbox/protected_paths.py",
+        "agents/runtimes/python/network/tcp_owners.py",
+        "agents/runtimes/python/worker/worker_main.py",
+        "agents/runtimes/python/sandbox/sandbox.py",
+        "agents/runtimes/python/worker/zygote.py",
         "rappd/diagnostics/workers.py",
         "rappd/diagnostics/home.py",
         "rappd/daemon/ports.py",
-        "rappd/store/lock_holder.py",
     ),
     "keeps files of the home's own, where no worker can write": (
         "agents/providers/secret_file.py",
         "neighborhoods/discovery/peers_file.py",
-        "neighborhoods/estate/estate_file.py",
+        "neighborhoods/places/estate_file.py",
         "neighborhoods/places/memberships.py",
         "neighborhoods/places/place.py",
         "rappd/features/neighborhoods/places.py",
         "rappd/daemon/open_home.py",
-        "rappd/listeners/listening.py",
+        "rappd/listeners/open_listeners.py",
         "rappd/daemon/home.py",
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",
-        "rappd/federation/code_access.py",
+        "rappd/federation/totp_access.py",
         "rappd/federation/gateways.py",
-        "rappd/features/organism/structure.py",
-        "rappd/organism/in_force.py",
+        "rappd/features/organism/organism_entries.py",
+        "rappd/organism/organism_in_force.py",
         "rappd/organism/schemas.py",
         "rappd/tenants/driven_listeners.py",  # prompts
         "rappd/features/webhooks/webhooks.py",  # and a folder that its owner chose, following no link there
@@ -112,9 +114,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/fs/remove_tree.py",
         "twins/lifecycle/state_index.py",
         "twins/lifecycle/archive_moves.py",
-        "twins/lifecycle/retained_data.py",
-        "twins/lifecycle/trash_migration.py",
         "twins/lifecycle/recovery.py",
+        "twins/lifecycle/trash_migration.py",
         "twins/workspace/lineage.py",
         "twins/workspace/listing.py",
         "twins/fs/refused_links.py",
@@ -139,7 +140,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/features/eggs/packing.py",
         "rappd/features/eggs/transfer.py",
         "rappd/features/sessions/packing.py",
-        "rappd/features/eggs/waiting.py",
+        "rappd/features/eggs/uploaded_eggs.py",
         "twins/workspace/checkpoints.py",
         "twins/zip/extracting.py",
         "twins/zip/chunks.py",
@@ -150,7 +151,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/fs/atomic_file.py",
         "twins/eggs/encryption.py",
         "twins/workspace/checkpoint_restore.py",
-        "twins/trust/code_origins.py",
         "twins/fs/file_transaction.py",
         "twins/installer/restored_conversations.py",
         "twins/installer/placement.py",

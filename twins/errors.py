@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
-from envelopes.errors import ReportableError
+from envelopes.errors import Refusal, ReportableError
 
 
 class TwinError(ReportableError):
     """Root of this package's errors."""
 
     code = "twin"
+    refusals: ClassVar = {
+        "ambiguous": Refusal(400, 2, "A name that fits several files of a workspace."),
+        "bad_sealing_key": Refusal(400, 5, "Text that is no key to seal eggs with, or to open them."),
+        "changed_since": Refusal(
+            409, 9, "Files changed after the hatching that is to be rolled back; nothing was touched."
+        ),
+        "no_such_checkpoint": Refusal(404, 4, "A twin has no checkpoint of that name, or none at all."),
+        "no_such_hatching": Refusal(404, 4, "No receipt of that name."),
+        "not_for_this_machine": Refusal(
+            403, 5, "A sealed egg that the sealing key at hand does not open; nothing was written."
+        ),
+        "not_writable": Refusal(500, 1, "The disk refused to read or write; everything is as it was."),
+        "session_too_large": Refusal(
+            413,
+            5,
+            "A session with more events, or more text, than a session egg may hold; nothing was written.",
+        ),
+        "unconfirmed": Refusal(409, 6, "A verb that destroys, without the yes it needs."),
+        "unknown_egg": Refusal(400, 5, "A cartridge of no known kind; never guessed at (RAPP v1 §18.10.2)."),
+    }
 
 
 class NoSuchFileError(TwinError):
@@ -42,14 +62,6 @@ class BadFileError(TwinError):
         return {**super().as_json(), **fault}
 
 
-class AmbiguousFileError(TwinError):
-    """A name that fits several files of a workspace."""
-
-    code = "ambiguous"
-    status = 400
-    exit_code = 2
-
-
 class BadRappidError(TwinError):
     """Text that is not a rappid in any form in circulation."""
 
@@ -74,14 +86,6 @@ class TwinConflictError(TwinError):
     exit_code = 9
 
 
-class UnconfirmedError(TwinError):
-    """A verb that destroys, without the yes it needs."""
-
-    code = "unconfirmed"
-    status = 409
-    exit_code = 6
-
-
 class BadEggError(TwinError):
     """An egg that is damaged or does not hold what it claims; nothing was written."""
 
@@ -96,22 +100,8 @@ class HostileEggError(BadEggError):
     code = "hostile_egg"
 
 
-class UnknownEggError(BadEggError):
-    """A cartridge of no known kind; never guessed at (RAPP v1 §18.10.2)."""
-
-    code = "unknown_egg"
-
-
-class SessionTooLargeError(TwinError):
-    """A session with more events, or more text, than a session egg may hold; nothing was written."""
-
-    code = "session_too_large"
-    status = 413
-    exit_code = 5
-
-
 class SecretFoundError(TwinError):
-    """Something that looks like a secret lies in what was to be packed; nothing was packed."""
+    """A likely secret lies in what was to be packed; nothing was packed."""
 
     code = "secret_found"
     status = 409
@@ -122,22 +112,6 @@ class BadCartridgeError(TwinError):
     """A cartridge that cannot be loaded: wrong shape, or an image that no machine could have written."""
 
     code = "bad_cartridge"
-    status = 400
-    exit_code = 5
-
-
-class NotForThisMachineError(TwinError):
-    """A sealed egg that the sealing key at hand does not open; nothing was written."""
-
-    code = "not_for_this_machine"
-    status = 403
-    exit_code = 5
-
-
-class BadEncryptionKeyError(TwinError):
-    """Text that is no key to seal eggs with, or to open them."""
-
-    code = "bad_sealing_key"
     status = 400
     exit_code = 5
 

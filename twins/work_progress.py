@@ -18,7 +18,7 @@ _CANCELLED, _DECIDED = "cancelled", "decided"
 
 
 class WorkCancelledError(TwinError):
-    """Its owner cancelled the work before anything was touched."""
+    """The owner of the work cancelled it before anything was touched."""
 
     code = "cancelled"
     status = 409

@@ -50,12 +50,12 @@ def beside(agents: Sequence[Tool], program: ProgramInput | None) -> ClientTools:
     """The program's tools beside the definitions of agents; names that clash, and doubles, get a number."""
     if program is None or not program.tools or program.choice == NONE:
         return NO_TOOLS
-    taken = set() if program.demanded else {tool["function"]["name"] for tool in agents}
+    used_names = set() if program.demanded else {tool["function"]["name"] for tool in agents}
     definitions, offered = [], {}
     for tool in program.tools:
         own = tool["function"]["name"]
-        name = distinct(own, taken)
-        taken.add(name)
+        name = distinct(own, used_names)
+        used_names.add(name)
         offered[name] = own
         definitions.append(tool if name == own else {**tool, "function": {**tool["function"], "name": name}})
     choice: str | dict[str, Any] = REQUIRED if program.choice == REQUIRED else "auto"

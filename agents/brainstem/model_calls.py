@@ -7,7 +7,6 @@ back to the model.
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -92,6 +91,8 @@ def resolve(name: str, offered: Iterable[str]) -> str:
 
 
 def _no_such(name: str, offered: Mapping[str, Any]) -> str:
+    import difflib  # where a name was misspelt, only
+
     near = difflib.get_close_matches(name[:80], list(offered), _MOST_NEAR, 0.7)
     meant = f" Did you mean {', '.join(near)}?" if near else ""
     return f"Agent '{name[:80]}' not found.{meant}"

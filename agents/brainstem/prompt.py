@@ -41,7 +41,11 @@ def build(
 
     ``program``: instructions of the program that asks. They stand behind everything of this workspace's.
     """
-    parts = [soul.strip(), *(context.strip() for context in contexts), _roster(agents, unavailable, waiting)]
+    parts = [
+        soul.strip(),
+        *(context.strip() for context in contexts),
+        _agents_section(agents, unavailable, waiting),
+    ]
     if voice:
         parts.append(sensed.prompts.get(VOICE, _VOICE_TEXT))
     if twin:
@@ -52,7 +56,7 @@ def build(
     return "\n\n".join(part for part in parts if part)
 
 
-def _roster(agents: Sequence[Agent], unavailable: Sequence[str], waiting: Sequence[str]) -> str:
+def _agents_section(agents: Sequence[Agent], unavailable: Sequence[str], waiting: Sequence[str]) -> str:
     if not agents and not unavailable and not waiting:
         return ""
     lines = [f"{ROSTER}: {len(agents)}"]

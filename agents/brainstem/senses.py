@@ -61,10 +61,10 @@ class Delimiters:
         self._slots = {slot.delimiter: slot for slot in (*SOUL_SLOTS, *senses)}
         self._senses = [slot for slot in senses if slot.delimiter not in (VOICE, TWIN)]
         self.mark = re.compile(f"({'|'.join(map(re.escape, self._slots))})")
-        self.starts = frozenset(
-            delimiter[:length] for delimiter in self._slots for length in range(1, len(delimiter))
-        )
-        self.longest_start = max(map(len, self.starts))
+        starts = {one[:length] for one in self._slots for length in range(1, len(one))}
+        longest_first = sorted(starts, key=len, reverse=True)
+        self.start_at_end = re.compile(f"(?:{'|'.join(map(re.escape, longest_first))})\\Z")
+        self.longest_start = len(longest_first[0])
 
     def split(self, text: str) -> Slots:
         """Cuts ``text`` at every delimiter. A slot runs to the next one; a repeated slot is joined."""
@@ -92,29 +92,26 @@ class MainStream:
 
     def __init__(self, delimiters: Delimiters = PLAIN) -> None:
         self._delimiters = delimiters
-        self._held = ""
+        self._pending = ""
         self._done = False
 
     def feed(self, piece: str) -> str:
         """Returns the text that may be shown now; the start of a possible delimiter is held back."""
         if self._done:
             return ""
-        text = self._held + piece
+        text = self._pending + piece
         found = self._delimiters.mark.search(text)
         if found:
             self._done = True
-            self._held = ""
+            self._pending = ""
             return text[: found.start()]
-        for length in range(min(self._delimiters.longest_start, len(text)), 0, -1):
-            if text[-length:] in self._delimiters.starts:
-                self._held = text[-length:]
-                return text[:-length]
-        self._held = ""
-        return text
+        held = self._delimiters.start_at_end.search(text, max(0, len(text) - self._delimiters.longest_start))
+        self._pending = held[0] if held else ""
+        return text[: len(text) - len(self._pending)]
 
     def finish(self) -> str:
         """Returns text that was held back and turned out to be plain text."""
-        rest, self._held = self._held, ""
+        rest, self._pending = self._pending, ""
         return "" if self._done else rest
 
 
@@ -133,7 +130,7 @@ def _unwrap(text: str, tag: str) -> str:
 class SenseFault(msgspec.Struct, frozen=True):
     """The reason why a file gives no slot, or not the one it describes now.
 
-    ``file`` lies below the folder of senses; ``last_good``: its earlier version is in force; ``held``: it
+    ``file`` lies below the folder of senses; ``last_good``: its earlier version is in force; ``quarantined``: it
     waits for approval.
     """
 
@@ -141,7 +138,7 @@ class SenseFault(msgspec.Struct, frozen=True):
     reason: str
     line: int | None = None
     last_good: bool = False
-    held: bool = False
+    quarantined: bool = False
 
 
 class SenseOutput(msgspec.Struct, frozen=True):
@@ -196,7 +193,7 @@ class Senses:
         found = self._trust.may_run(YOURS, file.path, known.sha256)
         if isinstance(found, Allowed):
             return known.slot, known.fault
-        return None, SenseFault(file.rel, found.why, held=True)
+        return None, SenseFault(file.rel, found.why, quarantined=True)
 
 
 def _read(file: AgentFile, known: _File | None) -> _File:
@@ -227,9 +224,9 @@ def _settled(files: Iterable[tuple[str, tuple[Slot | None, SenseFault | None]]])
         if slot is None:
             continue
         claims = (slot.delimiter, slot.response_key)
-        taken = next((claim for claim in claims if claim in owners), None)
-        if taken is not None:
-            faults.append(SenseFault(rel, f"{taken} is taken by {owners[taken]}"))
+        claimed = next((claim for claim in claims if claim in owners), None)
+        if claimed is not None:
+            faults.append(SenseFault(rel, f"{claimed} is taken by {owners[claimed]}"))
             continue
         owners |= dict.fromkeys(claims, rel)
         if slot.delimiter in (VOICE, TWIN):

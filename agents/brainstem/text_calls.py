@@ -81,23 +81,23 @@ class TextCallHold:
     """Holds the beginning of an answer back while it may turn out to be a call."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._pending = ""
         self._open = False
 
     def feed(self, piece: str) -> str:
         """The text that may be shown now."""
         if self._open:
             return piece
-        self._held += piece
-        if may_become_a_call(self._held):
+        self._pending += piece
+        if may_become_a_call(self._pending):
             return ""
         return self.release()
 
     def release(self) -> str:
         """Everything that was held; from now on nothing is."""
         self._open = True
-        held, self._held = self._held, ""
-        return held
+        pending, self._pending = self._pending, ""
+        return pending
 
 
 def _may_be_a_call(text: str) -> bool:

@@ -14,13 +14,6 @@ MOST = 64
 State = Literal["open", "came", "given up"]
 
 
-class NoSuchTodoError(AgentError):
-    """A todo that is none of this thread's open ones, or one too many."""
-
-    code = "no_such_todo"
-    status = 404
-
-
 class Todo(msgspec.Struct):
     """An entry of a plan. ``wait_for`` is the root of a payload, or the name of the listener that answers; ``from_listener`` is "" where any may."""
 
@@ -58,24 +51,26 @@ class TodoPlan:
 
     @property
     def open(self) -> list[Todo]:
-        """Those that are waited for."""
+        """The todos that are waited for."""
         return [one for one in self._todos.values() if one.state == "open"]
 
     def add(self, wait_for: str, from_listener: str = "", description: str = "") -> Todo:
-        """Adds an entry. Raises ``NoSuchTodoError`` for one too many."""
+        """Adds an entry. Raises ``no_such_todo`` for one too many."""
         if len(self._todos) >= MOST:
-            raise NoSuchTodoError(f"A plan has {MOST} entries at most.", do="Do what is open first.")
+            raise AgentError(
+                f"A plan has {MOST} entries at most.", do="Do what is open first.", code="no_such_todo"
+            )
         todo = Todo(str(len(self._todos) + 1), wait_for, from_listener, description)
         self._todos[todo.id] = todo
         self._changed(todo)
         return todo
 
     def end(self, id: str) -> Todo:
-        """Gives an open entry up. Raises ``NoSuchTodoError``."""
+        """Gives an open entry up. Raises ``no_such_todo``."""
         todo = self._todos.get(id.strip())
         if todo is None or todo.state != "open":
             names = ", ".join(one.id for one in self.open) or "none"
-            raise NoSuchTodoError(f"There is no open todo {id[:20]!r}.", do=f"Open: {names}.")
+            raise AgentError(f"There is no open todo {id[:20]!r}.", do=f"Open: {names}.", code="no_such_todo")
         return self._settle(todo, "given up")
 
     def saw(self, root: str, listener: str) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from msgspec.structs import replace
 
 from agents.brainstem import prompt
-from agents.brainstem.ask import Answer, Ask, Modes, TurnTool
 from agents.brainstem.client_tools import NO_TOOLS, ClientTools, beside
-from agents.brainstem.senses import MainStream, SenseOutput
+from agents.brainstem.senses import Delimiters, MainStream, SenseOutput
 from agents.brainstem.text_calls import (
     NOT_UNDERSTOOD,
     TextCallHold,
@@ -21,13 +21,14 @@ from agents.brainstem.text_calls import (
     speaks_of_a_call,
 )
 from agents.brainstem.turn_calls import TurnState, run_calls
+from agents.brainstem.turn_input import Answer, Ask, Modes, TurnTool
 from agents.contract.agent import Agent
-from agents.providers.offline.brain import OfflineBrain
+from agents.contract.registry import AgentRegistry
+from agents.providers.offline_provider import OfflineBrain
 from agents.providers.pictures import parts, with_pictures
 from agents.providers.provider import Completion, Message, ModelRequest, Provider
-from agents.runtime.registry import AgentRegistry
-from agents.runtime.runner import AgentRunner
-from envelopes.events import Delta, Notice, Round, Thought, Waiting
+from agents.runtimes.python.pools.runner import AgentRunner
+from envelopes.events import Delta, Emit, Notice, Round, Thought, Waiting
 from envelopes.program_input import has_rounds
 
 log = logging.getLogger(__name__)
@@ -59,7 +60,7 @@ class Brainstem:
         *,
         soul: SoulText,
         senses: SensesNow,
-        roster: AgentRegistry,
+        agents: AgentRegistry,
         runner: AgentRunner,
         thinking: Provider,
         modes: Modes,
@@ -67,15 +68,16 @@ class Brainstem:
         """A turn goes by the senses as they were last looked at."""
         self.soul = soul
         self.senses = senses
-        self.roster = roster
+        self.agents = agents
         self.runner = runner
         self.thinking = thinking
         self.modes = modes
+        self._described: tuple[Sequence[TurnTool], list[dict[str, Any]]] = ((), [])
 
     async def turn(self, ask: Ask) -> Answer:
         """Runs the loop to its end. Cancelling it stops the model call or the agent calls under way."""
         modes, began = self.modes, time.monotonic()
-        own = _definitions(ask.tools())
+        own = self._definitions(ask.tools())
         client = beside(own, ask.program) if ask.program is not None else NO_TOOLS
         messages = _messages(ask, client)
         first = 1 if ask.program is not None and ask.program.continues else 0
@@ -132,32 +134,21 @@ class Brainstem:
             unfinished,
         )
 
+    def _definitions(self, tools: Sequence[TurnTool]) -> list[dict[str, Any]]:
+        if self._described[0] is not tools:  # turns have the same ones until an agent changes
+            self._described = tools, _definitions(tools)
+        return list(self._described[1])
+
     async def _round(self, turn: TurnState, tools: list[dict[str, Any]], number: int) -> Completion:
         emit = turn.ask.emit
-        stream = MainStream(turn.sensed.delimiters) if emit else None
-        hold = TextCallHold() if emit and tools else None
-
-        def on_text(piece: str) -> None:
-            assert emit is not None and stream is not None
-            shown = stream.feed(hold.feed(piece) if hold else piece)
-            if shown:
-                emit(Delta(shown))
-
-        def on_thought(piece: str) -> None:
-            assert emit is not None
-            emit(Thought(piece))
-
-        def on_wait(seconds: float) -> None:
-            assert emit is not None
-            emit(Waiting(self.thinking.name, round(seconds)))
-
+        shown = _Shown(emit, turn.sensed.delimiters, self.thinking, holds=bool(tools)) if emit else None
         request = ModelRequest(
             turn.messages,
             tools,
             lambda: self._prompt(turn, turn.ask.tools()),
-            on_text=on_text if emit else None,
-            on_thought=on_thought if emit else None,
-            on_wait=on_wait if emit else None,
+            on_text=shown.text if shown else None,
+            on_thought=shown.thought if shown else None,
+            on_wait=shown.wait if shown else None,
             round=number,
             extra=_extra(turn.ask),
             pictures=len(turn.ask.pictures),
@@ -175,15 +166,13 @@ class Brainstem:
                 if whole
                 else may_become_a_call(text)
             ),
+            everyday=partial(self._everyday, turn),
         )
-        request.everyday = lambda: self._everyday(turn, request)
         if turn.ask.model_call is not None:
             await turn.ask.model_call()
         completion = await self.thinking.complete(request)
-        if not _is_written_call(turn, completion, tools) and emit and stream:
-            rest = stream.feed(hold.release() if hold else "") + stream.finish()
-            if rest:
-                emit(Delta(rest))
+        if not _is_written_call(turn, completion, tools) and shown:
+            shown.rest()
         turn.model = completion.model or turn.model
         turn.provider = completion.provider
         turn.problem = request.extra.get("problem") or turn.problem
@@ -208,13 +197,42 @@ class Brainstem:
             await self.soul.text(),
             contexts,
             agents,
-            () if ask.remote else self.roster.unavailable(),
-            () if ask.remote else self.roster.waiting(),
+            () if ask.remote else self.agents.unavailable(),
+            () if ask.remote else self.agents.waiting(),
             voice=turn.modes.voice,
             twin=turn.modes.twin,
             sensed=turn.sensed,
             program=ask.program.system if ask.program is not None else "",
         )
+
+
+class _Shown:
+    """The events of one round, told to those who follow the turn as the model's answer comes."""
+
+    def __init__(self, emit: Emit, delimiters: Delimiters, thinking: Provider, *, holds: bool) -> None:
+        self._emit, self._thinking = emit, thinking
+        self._stream = MainStream(delimiters)
+        self._hold = TextCallHold() if holds else None
+
+    def text(self, piece: str) -> None:
+        """Tells a piece of the answer, as far as it is no call and belongs to the main text."""
+        self._tell(self._stream.feed(self._hold.feed(piece) if self._hold else piece))
+
+    def thought(self, piece: str) -> None:
+        """Tells a piece of what the model thinks."""
+        self._emit(Thought(piece))
+
+    def wait(self, seconds: float) -> None:
+        """Tells that the model's server lets this machine wait."""
+        self._emit(Waiting(self._thinking.name, round(seconds)))
+
+    def rest(self) -> None:
+        """Tells what was held back."""
+        self._tell(self._stream.feed(self._hold.release() if self._hold else "") + self._stream.finish())
+
+    def _tell(self, text: str) -> None:
+        if text:
+            self._emit(Delta(text))
 
 
 def round_of(completion: Completion, number: int, seconds: float, agent: str = "") -> Round:
@@ -264,13 +282,13 @@ def _extra(ask: Ask) -> dict[str, Any]:
 
 
 def _messages(ask: Ask, client: ClientTools) -> list[Message]:
-    said = [with_pictures(one) if "pictures" in one else one for one in ask.history]
+    history = [with_pictures(one) if "pictures" in one else one for one in ask.history]
     if ask.program is not None:
-        said = client.history(said, ask.rounds)
+        history = client.history(history, ask.rounds)
         if ask.program.continues:
-            return said
+            return history
     content = parts(ask.user_input, ask.pictures) if ask.pictures else ask.user_input
-    return [*said, {"role": "user", "content": content}]
+    return [*history, {"role": "user", "content": content}]
 
 
 def _is_written_call(turn: TurnState, completion: Completion, tools: list[dict[str, Any]]) -> bool:
@@ -296,3 +314,26 @@ def _without_text(completion: Completion, *, unfinished: bool) -> str:
     if unfinished:
         return UNFINISHED
     return ONLY_THOUGHTS if completion.thoughts else EMPTY
+
+
+def done_data(answer: Answer) -> dict[str, Any]:
+    """The data of the DONE that has this answer."""
+    data: dict[str, Any] = {
+        "response": answer.text,
+        "agent_logs": "\n".join(answer.logs),
+        "model": answer.model,
+        "requested_model": answer.requested_model,
+    }
+    fields = {
+        "voice_response": answer.voice,
+        "twin_response": answer.twin,
+        "senses": answer.senses,
+        "notice": answer.notice,
+        "tool_calls": answer.tool_calls,
+        "rounds": answer.rounds,
+        "ending": answer.ending,
+    }
+    data |= {key: value for key, value in fields.items() if value}
+    if answer.agents_used is not None:
+        data["agents_used"] = answer.agents_used
+    return data | answer.usage.stated()

@@ -9,16 +9,16 @@ from typing import Any
 import msgspec
 import orjson
 
-from agents.brainstem.ask import Ask, Modes, TurnTool
 from agents.brainstem.client_tools import NO_TOOLS, ClientTools, handed_out
 from agents.brainstem.model_calls import ReadCall, read_call
 from agents.brainstem.senses import SenseOutput
-from agents.contract.looking import only_looks
+from agents.brainstem.turn_input import Ask, Modes, TurnTool
+from agents.contract.structural_reads import only_looks
 from agents.errors import ModelUnavailableError
-from agents.providers.offline.brain import OfflineBrain
+from agents.providers.offline_provider import OfflineBrain
 from agents.providers.provider import Completion, Message, Usage
-from agents.runtime.result_text import complaint_in
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.runner import AgentResult
+from agents.runtimes.python.worker.result_text import complaint_in
 from envelopes.events import Call, Piece, Result
 
 log = logging.getLogger(__name__)
@@ -127,11 +127,11 @@ async def _run_call(
         log.info("call of %s by %s repaired: %s", called, turn.model, "; ".join(read.repairs))
     tool = _find(ask, completion, called)
     if tool and tool.kind == "look" and not read.problem and not only_looks(_name(tool), read.arguments):
-        told = "That is done on the computer only."
-        return f"Error: {told}", f"[{called}] ERROR: {told}", None
+        result_text = "That is done on the computer only."
+        return f"Error: {result_text}", f"[{called}] ERROR: {result_text}", None
     if read.unknown or (tool is None and not read.problem):
-        told = read.problem or f"Agent '{called}' not found."
-        return told, f"[{called}] {told}", None
+        result_text = read.problem or f"Agent '{called}' not found."
+        return result_text, f"[{called}] {result_text}", None
     name = called if tool is None else _name(tool)
     show = _CallEvents(turn, name, read.arguments)
     if read.problem:  # a person sees that the model tried, and the model may try again
@@ -149,10 +149,10 @@ async def _run_call(
         turn.complaint = "" if turn.succeeded else f"{name}: {complaint}"
     if not read.problem and name not in turn.used:
         turn.used.append(name)
-    told = ran.told(turn.modes.result_characters)
+    result_text = ran.told(turn.modes.result_characters)
     if ran.ok:
-        return told, f"[{name}] {told}", ran.slush
-    return f"Error: {told}", f"[{name}] ERROR: {told}", None
+        return result_text, f"[{name}] {result_text}", ran.slush
+    return f"Error: {result_text}", f"[{name}] ERROR: {result_text}", None
 
 
 class _CallEvents:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from agents.workers.channel import call
+from agents.runtimes.python.worker.channel import call
 
 
 def request(operation: str, /, **arguments: Any) -> Any:

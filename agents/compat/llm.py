@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agents.workers.channel import CallbackRefusedError, call
+from agents.runtimes.python.worker.channel import CallbackRefusedError, call
 
 Messages = str | Sequence[Mapping[str, Any]]
 
@@ -60,5 +60,5 @@ def _fake(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[s
         name = tools[0].get("function", tools[0]).get("name", "")
         wanted = {"id": "fake-call-0", "type": "function", "function": {"name": name, "arguments": "{}"}}
         return {"role": "assistant", "content": "", "tool_calls": [wanted]}
-    said = [message.get("content") for message in messages if message.get("role") == "user"]
-    return {"role": "assistant", "content": f"fake-llm: {said[-1] if said else ''}", "tool_calls": []}
+    texts = [message.get("content") for message in messages if message.get("role") == "user"]
+    return {"role": "assistant", "content": f"fake-llm: {texts[-1] if texts else ''}", "tool_calls": []}

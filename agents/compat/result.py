@@ -51,14 +51,14 @@ class Result:
 
 
 class Success(Result):
-    """It worked; ``value`` is what came out."""
+    """A result that is there: ``value``."""
 
     def __init__(self, value: Any = None) -> None:
         super().__init__(value)
 
 
 class Failure(Result):
-    """It did not; ``error`` is the reason."""
+    """A failure; ``error`` is the reason."""
 
     def __init__(self, error: Any = None) -> None:
         super().__init__(error=error, is_success=False)

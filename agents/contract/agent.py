@@ -13,8 +13,8 @@ from agents.contract.agent_contract import Description
 from agents.contract.file_discovery import AgentFile
 from agents.contract.may_run import SHIPPED, Allowed, Origin, Quarantined, Verdict
 from agents.providers.provider import Tool
+from agents.runtimes.python.sandbox.needs import UNCONFINED, Confines, Needs
 from agents.storage.safe_fs import SafeTree
-from agents.workers.needs import Needs
 from envelopes.payloads.form import PayloadForm
 
 Key = tuple[str, str]
@@ -95,6 +95,8 @@ class Agent:
     """The needs that its file declares; None for one that declares nothing."""
     private: bool = False
     """True where the owner allowed the hidden paths that its needs name."""
+    imported: tuple[str, ...] = ()
+    """The modules of its workspace that it may read, where it declares its needs."""
     own_name: str = ""
     """The name of a listener in its file, where its owner gave it another one; a worker knows it by this."""
     prompt: str = ""
@@ -103,11 +105,17 @@ class Agent:
     """Files of different ``code_origin`` never share a worker process; "" stands for ``origin``."""
     of_the_program: bool = field(init=False, compare=False)
     """True when a call of it runs nothing but files of the program itself."""
+    confines: Confines = field(init=False, repr=False, compare=False)
+    """The bounds of the workers that run it."""
     reference: orjson.Fragment = field(init=False, repr=False, compare=False)
     """Everything a worker needs to load this very version, as JSON: every call sends it."""
 
     def __post_init__(self) -> None:
         self.of_the_program = self.origin == SHIPPED and self.name not in RUN_FILES
+        own = () if self.origin == SHIPPED else tuple(filter(None, (str(self.file.path), self.kept)))
+        self.confines = UNCONFINED
+        if self.needs is not None:
+            self.confines = Confines(self.needs, self.private, own, self.imported)
         version = {
             "rel": self.file.rel,
             "path": str(self.file.path),
@@ -155,18 +163,18 @@ class FileState(msgspec.Struct):
 
     @property
     def able(self) -> list[Agent]:
-        """Its agents but for listeners whose names are taken."""
+        """The file's agents but for listeners whose names are taken."""
         return [agent for agent in self.agents if not agent.clashes]
 
     @property
-    def held(self) -> bool:
+    def is_quarantined(self) -> bool:
         """True when it came from elsewhere and waits for the owner's approval."""
         return isinstance(self.verdict, Quarantined)
 
     @property
     def waits(self) -> bool:
         """True when an approval is missing, its own or that of code that it imports, and nothing is wrong with it."""
-        return self.held or (self.lacks == QUARANTINED_CODE and not self.agents)
+        return self.is_quarantined or (self.lacks == QUARANTINED_CODE and not self.agents)
 
 
 class Change(msgspec.Struct, frozen=True):

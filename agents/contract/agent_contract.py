@@ -73,10 +73,10 @@ def safe_tool_name(name: str) -> str:
     return safe if len(safe) <= LONGEST_NAME else f"{safe[: LONGEST_NAME - 9]}_{_digest(name)}"
 
 
-def distinct(tool_name: str, taken: Container[str]) -> str:
+def distinct(tool_name: str, used: Container[str]) -> str:
     """``tool_name``, or the first of ``tool_name_2``, ``_3`` … that is not taken; never longer than 64."""
     candidate, number = tool_name, 1
-    while candidate in taken:
+    while candidate in used:
         number += 1
         suffix = f"_{number}"
         candidate = tool_name[: LONGEST_NAME - len(suffix)] + suffix

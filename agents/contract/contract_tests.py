@@ -19,7 +19,7 @@ from agents.contract.file_discovery import LISTENER_SUFFIX
 from agents.contract.loading import agent_classes, execute
 from agents.contract.manifest import faults, find_manifest, missing_fields
 from agents.contract.syntax import syntax_tree
-from agents.runtime.invoke import invoke
+from agents.runtimes.python.worker.invoke import invoke
 from agents.storage.text_file import shown_python
 from envelopes.payloads.form import check
 
@@ -72,8 +72,8 @@ def _manifest_tests(content: bytes) -> Iterator[TestOutcome]:
         return
     yield TestOutcome("has_manifest", True, required=False)
     missing, wrong = missing_fields(manifest), faults(manifest)
-    told = "; ".join([*([f"missing: {', '.join(missing)}"] if missing else []), *wrong])
-    yield TestOutcome("manifest_fields", not told, told, required=False)
+    fault_text = "; ".join([*([f"missing: {', '.join(missing)}"] if missing else []), *wrong])
+    yield TestOutcome("manifest_fields", not fault_text, fault_text, required=False)
     name = str(manifest.get("name", ""))
     publisher, _, slug = name.partition("/")
     fits = publisher.startswith("@") and slug.isidentifier() and slug == slug.lower()
@@ -90,14 +90,14 @@ def _listener_tests(path: Path, content: bytes, agents_dir: Path, shown_as: str)
 
     loaded = load_agent_file(path, shown_as=shown_as, source=content, folder=agents_dir)
     wrong = [*loaded.quarantined, *filter(None, [loaded.failure])]
-    told = "; ".join(f"{f'line {one.line}: ' if one.line else ''}{one.reason}" for one in wrong)
-    yield TestOutcome("declares_listener", not wrong, told)
+    faults = "; ".join(f"{f'line {one.line}: ' if one.line else ''}{one.reason}" for one in wrong)
+    yield TestOutcome("declares_listener", not wrong, faults)
     for instance, description in zip(loaded.instances, loaded.descriptions, strict=True):
         form = msgspec.convert(description.listener, PayloadForm)
         try:
             answer = instance.answer(check(form, example(form)))
         except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-            yield TestOutcome("answers_its_example", False, f"{form.name} raised {_told(error)}")
+            yield TestOutcome("answers_its_example", False, f"{form.name} raised {_described(error)}")
         else:
             yield TestOutcome("answers_its_example", True, f"{form.name}: {answer['result'][:200]}")
     loaded.forget()
@@ -108,14 +108,14 @@ def _class_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[TestO
     instance: Any = None
     if module is None or failure is not None:
         line = f" line {failure.line}" if failure and failure.line else ""
-        told = f"{path.name}{line}: {failure.reason if failure else 'it does not load'}"
-        yield TestOutcome("has_basic_agent", False, told)
+        fault = f"{path.name}{line}: {failure.reason if failure else 'it does not load'}"
+        yield TestOutcome("has_basic_agent", False, fault)
         yield TestOutcome("instantiation", False, "Skipped — the file does not load", skipped=True)
     else:
         offered = agent_classes(module)
         classes = [cls for cls in offered if any(base.__name__ == "BasicAgent" for base in cls.__mro__)]
-        told = "" if classes else "No class here derives from BasicAgent"
-        yield TestOutcome("has_basic_agent", bool(classes), told)
+        fault = "" if classes else "No class here derives from BasicAgent"
+        yield TestOutcome("has_basic_agent", bool(classes), fault)
         if classes:
             instance, verdict = _instantiated(min(classes, key=lambda cls: cls.__name__))
             yield verdict
@@ -124,8 +124,8 @@ def _class_tests(path: Path, content: bytes, agents_dir: Path) -> Iterator[TestO
     yield _name_test(instance)
     yield _perform_test(instance)
     if module is None or failure is not None:
-        told = "Skipped — the file does not load"
-        yield TestOutcome("standalone_execution", False, told, required=False, skipped=True)
+        fault = "Skipped — the file does not load"
+        yield TestOutcome("standalone_execution", False, fault, required=False, skipped=True)
     else:
         yield _script_test(path)
 
@@ -134,7 +134,7 @@ def _instantiated(cls: type) -> tuple[Any, TestOutcome]:
     try:
         return cls(), TestOutcome("instantiation", True, cls.__name__)
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return None, TestOutcome("instantiation", False, f"{cls.__name__}() raised {_told(error)}")
+        return None, TestOutcome("instantiation", False, f"{cls.__name__}() raised {_described(error)}")
 
 
 def _name_test(instance: Any) -> TestOutcome:
@@ -159,7 +159,7 @@ def _perform_test(instance: Any) -> TestOutcome:
     try:
         value = invoke(instance, {}).value
     except BaseException as error:  # noqa: BLE001 - foreign code may raise anything
-        return TestOutcome(test, False, f"perform() raised {_told(error)}")
+        return TestOutcome(test, False, f"perform() raised {_described(error)}")
     is_text = isinstance(value, str)
     return TestOutcome(test, is_text, "" if is_text else f"perform() returned {type(value).__name__}")
 
@@ -223,9 +223,9 @@ def _text_tests(content: bytes) -> Iterator[TestOutcome]:
         for number, line in enumerate(text.splitlines(), 1)
         if any(secret in line for secret in SECRETS)
     ]
-    told = f"line {lines[0]} holds a likely password; move it to .env" if lines else ""
-    yield TestOutcome("no_hardcoded_secrets", not lines, told)
+    fault = f"line {lines[0]} holds a likely password; move it to .env" if lines else ""
+    yield TestOutcome("no_hardcoded_secrets", not lines, fault)
 
 
-def _told(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from agents.contract.file_discovery import CARTRIDGE, LISPY, LISTENER_SUFFIX
 from agents.contract.syntax import syntax_tree
-from agents.workers.needs import NOTHING, BadNeedsError, Needs, read_needs, together
+from agents.runtimes.python.sandbox.needs import NOTHING, BadNeedsError, Needs, read_needs, together
 
 KEY = "needs"
 _HOLDERS = frozenset({"metadata", "__manifest__"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import logging
 import time
@@ -17,13 +18,14 @@ import orjson
 from agents.contract.agent import QUARANTINED_CODE, Agent, Failure, FileState, Key, needs_trust
 from agents.contract.declared_needs import Declared, declared_in
 from agents.contract.file_discovery import AgentFile
+from agents.contract.imported_files import Neighbours
 from agents.contract.may_run import SHIPPED, Allowed, Origin, Refused, Trust, Verdict
 from agents.contract.shipped_descriptions import description_of, needs_of
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
-from agents.runtime.answers import reader_of_descriptions, reader_of_texts
+from agents.runtimes.python.pools.answers import reader_of_descriptions, reader_of_texts
+from agents.runtimes.python.pools.call import OnCallback, ReadAnswer
+from agents.runtimes.python.sandbox.needs import UNCONFINED, Confines
 from agents.storage.safe_fs import SafeTree, in_file_pool
-from agents.workers.call import OnCallback, ReadAnswer
-from agents.workers.needs import Needs
 
 log = logging.getLogger(__name__)
 
@@ -59,18 +61,19 @@ class DescribingPools(Protocol):
         """The pool in which files of the program run."""
         ...
 
-    def apart(self, needs: Needs | None = None) -> AbstractAsyncContextManager[RequestPool]:
-        """A pool for one file with these needs, whose worker ends with the block."""
+    def apart(self, confines: Confines = UNCONFINED) -> AbstractAsyncContextManager[RequestPool]:
+        """A pool for files with these confines, whose worker ends with the block."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStorage:
-    """Places of a workspace that agents are described from: its tree, copies of good versions, packages."""
+    """Places of a workspace that agents are described from: its tree, copies of good versions, packages, modules."""
 
     files: SafeTree
     kept: Path
     deps: Path
+    neighbours: Neighbours
 
 
 class CheckedFile(NamedTuple):
@@ -82,15 +85,26 @@ class CheckedFile(NamedTuple):
     sha256: str
     verdict: Verdict
     declared: Declared = Declared(None)
+    imported: tuple[str, ...] = ()
+    """The modules of its workspace that it may read, where it declares its needs."""
 
     @property
     def origin(self) -> str:
         """The origin that keeps its code apart from that of others."""
         return (self.verdict.apart if isinstance(self.verdict, Allowed) else "") or self.key[0]
 
+    @property
+    def confines(self) -> Confines:
+        """The bounds in which it is described. It is not readable there: its text comes with the request."""
+        needs = self.declared.needs
+        return UNCONFINED if needs is None else Confines(needs, imported=self.imported)
+
     def body(self) -> dict[str, Any]:
         """The file in a request to a worker, which runs no other bytes than these."""
-        return {**_body(self.file), "sha256": self.sha256}
+        body = {**_body(self.file), "sha256": self.sha256}
+        if self.declared.needs is None:
+            return body
+        return {**body, "content": base64.b64encode(self.content).decode()}
 
 
 class AgentDescriber:
@@ -140,7 +154,10 @@ class AgentDescriber:
         sha256 = hashlib.sha256(content).hexdigest()
         declared = needs_of(sha256) or declared_in(file.rel, content)
         verdict = self._trust.may_run(key[0], file.path, sha256, declared.needs)
-        return CheckedFile(key, file, content, sha256, verdict, declared)
+        imported: tuple[str, ...] = ()
+        if declared.needs is not None and key[0] != SHIPPED:
+            imported = self._storage.neighbours.imported_by(file.rel, content)
+        return CheckedFile(key, file, content, sha256, verdict, declared, imported)
 
     async def _describe(
         self, origin: str, todo: Sequence[CheckedFile], before: Mapping[Key, FileState]
@@ -168,7 +185,7 @@ class AgentDescriber:
         if not earlier.content or not isinstance(earlier.verdict, Allowed) or earlier.declared.fault:
             return None
         try:
-            async with self._pools.apart(earlier.declared.needs) as pool:
+            async with self._pools.apart(earlier.confines) as pool:
                 (found,) = await self._ask(pool, [{**earlier.body(), "source_path": str(kept)}])
         except AgentError:
             return None
@@ -196,16 +213,16 @@ class AgentDescriber:
         """
         if origin == SHIPPED:
             return await self._of_program(batch)
-        by_needs: dict[Needs | None, list[CheckedFile]] = {}
+        by_confines: dict[Confines, list[CheckedFile]] = {}
         done: dict[Key, dict[str, Any]] = {}
         for one in batch:
             if one.declared.fault:  # it is not known what it may do: nothing of it runs
                 done[one.key] = _failed(one.declared.fault, one.declared.line)
             else:
-                by_needs.setdefault(one.declared.needs, []).append(one)
+                by_confines.setdefault(one.confines, []).append(one)
         parts = [
             files[start : start + _TOGETHER]
-            for files in by_needs.values()
+            for files in by_confines.values()
             for start in range(0, len(files), _TOGETHER)
         ]
         for part, outcomes in zip(parts, await asyncio.gather(*map(self._apart, parts)), strict=True):
@@ -220,10 +237,10 @@ class AgentDescriber:
         return [next(loaded) if outcome is None else outcome for outcome in known]
 
     async def _apart(self, batch: Sequence[CheckedFile]) -> Sequence[dict[str, Any]]:
-        """The outcomes of files of equal needs that one worker runs in forks of itself."""
+        """The outcomes of files of equal confines that one worker runs in forks of itself."""
         files = [one.body() for one in batch]
         try:
-            async with self._pools.apart(batch[0].declared.needs) as pool:
+            async with self._pools.apart(batch[0].confines) as pool:
                 read = reader_of_texts(len(files))
                 found = await pool.request(
                     "describe_apart", {"files": files}, timeout=LOAD_SECONDS, read=read
@@ -240,7 +257,7 @@ class AgentDescriber:
     async def _alone(self, one: CheckedFile) -> dict[str, Any]:
         """The outcome of a file that gave none, or whose neighbour ended their worker."""
         for again in (True, False):
-            async with self._pools.apart(one.declared.needs) as pool:
+            async with self._pools.apart(one.confines) as pool:
                 try:
                     return (await self._ask(pool, [one.body()]))[0]
                 except CallTimeoutError:
@@ -327,6 +344,7 @@ class AgentDescriber:
                 listener=item.get("listener"),
                 needs=one.declared.needs,
                 private=isinstance(one.verdict, Allowed) and one.verdict.private,
+                imported=one.imported,
             )
             for item in outcome.get("agents", ())
         ]

@@ -20,6 +20,7 @@ BASE = "basic_agent.py"
 OWN_PACKAGES = frozenset({"agents", "basic_agent", "local_storage", "openrappter", "skills", "utils"})
 """Names that agent files import from the daemon itself; no package of that name is ever installed."""
 SERVICE_SUFFIXES = ("_service.py", "_organ.py")
+SENSE_SUFFIX = "_sense.py"
 
 Stamp = tuple[int, int, int]
 """(modified in ns, size in bytes, inode): two equal stamps mean the same version of a file."""
@@ -62,7 +63,7 @@ def find_service_files(services_dir: Path, files: SafeTree | None = None) -> lis
 
 def find_sense_files(senses_dir: Path, files: SafeTree | None = None) -> list[AgentFile]:
     """Every ``*_sense.py``, under the same rules."""
-    return _find(senses_dir, ("_sense.py",), files)
+    return _find(senses_dir, (SENSE_SUFFIX,), files)
 
 
 def find_shipped_files(library: Path) -> list[AgentFile]:

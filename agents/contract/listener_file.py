@@ -22,11 +22,11 @@ import msgspec
 
 from agents.contract import manifest
 from agents.contract.agent_contract import ContractError, Description, safe_tool_name
-from agents.contract.emitted import emitted_by, state_json, text_of
 from agents.contract.file_discovery import LISTENER_SUFFIX
+from agents.contract.handler_results import emitted_by, state_json, text_of
 from agents.contract.syntax import syntax_tree
 from agents.listener import Declared, declared
-from agents.runtime.invoke import settled
+from agents.runtimes.python.worker.invoke import settled
 from envelopes.payloads.core import check_core
 from envelopes.payloads.form import (
     CORE,
@@ -107,13 +107,13 @@ def listeners_in(
     handlers = [_Handler(module, node) for node in source.body if isinstance(node, _FUNCTIONS)]
     shown = getattr(module, "__manifest__", None)
     for value in list(vars(module).values()):
-        said = declared(value) if isinstance(value, type) else None
-        if said is None or not _is_served(value, said, module, handlers):
+        declaration = declared(value) if isinstance(value, type) else None
+        if declaration is None or not _is_served(value, declaration, module, handlers):
             continue
         node = classes.get(value.__name__)
         line = node.lineno if node is not None else None
         try:
-            form, handler = _listener(value, said, file, line, handlers, _Docs(module, classes))
+            form, handler = _listener(value, declaration, file, line, handlers, _Docs(module, classes))
             yield LoadedListener(form, value, handler, shown)
         except ListenerError as error:
             yield value.__name__, error
@@ -121,12 +121,12 @@ def listeners_in(
             yield value.__name__, ListenerError(f"{value.__name__}: {error}", line)
 
 
-def _is_served(payload: type, said: Declared, module: ModuleType, handlers: list[_Handler]) -> bool:
+def _is_served(payload: type, declaration: Declared, module: ModuleType, handlers: list[_Handler]) -> bool:
     """True for a declared class of the file; for one of rappd's own, and one of ``xmlify``, where a handler takes it."""
     handled = any(one.payload is payload for one in handlers)
     if payload.__module__ != module.__name__:
-        return handled and said.category == CORE
-    return handled or not said.published
+        return handled and declaration.category == CORE
+    return handled or not declaration.published
 
 
 def name_of_file(rel: str) -> str:
@@ -146,7 +146,7 @@ class _Handler:
         self.payload: Any = None
         self.required = 0
         self.stateful = False
-        """Its second argument is its state."""
+        """True where the handler's second argument is its state."""
         if node.name.startswith("_") or not callable(self.function):
             return
         parameters = list(inspect.signature(self.function).parameters.values())
@@ -175,9 +175,9 @@ class _Docs:
         self._module, self._classes = module.__name__, classes
 
     def of(self, payload: type, field: dataclasses.Field[Any], hint: Any) -> str:
-        told = field.metadata.get("doc")
-        if isinstance(told, str):
-            return inspect.cleandoc(told)
+        description = field.metadata.get("doc")
+        if isinstance(description, str):
+            return inspect.cleandoc(description)
         if typing.get_origin(hint) is typing.Annotated:
             texts = [one for one in typing.get_args(hint)[1:] if isinstance(one, str)]
             if texts:
@@ -203,11 +203,11 @@ def _below(node: ast.ClassDef, name: str) -> str:
 
 
 def _listener(
-    payload: type, said: Declared, file: str, line: int | None, handlers: list[_Handler], docs: _Docs
+    payload: type, declaration: Declared, file: str, line: int | None, handlers: list[_Handler], docs: _Docs
 ) -> tuple[PayloadForm, Callable[..., Any]]:
-    root = said.root or payload.__name__.lower()
+    root = declaration.root or payload.__name__.lower()
     stem = name_of_file(file)
-    name = said.name or (f"{stem}.{root}" if said.category == CORE else stem)
+    name = declaration.name or (f"{stem}.{root}" if declaration.category == CORE else stem)
     own = [one for one in handlers if one.payload is payload]
     if len(own) != 1:
         found = "no function" if not own else f"{len(own)} functions ({', '.join(one.name for one in own)})"
@@ -215,12 +215,12 @@ def _listener(
     handler = own[0]
     if handler.required > 1 + handler.stateful:
         raise ListenerError(f"{handler.name} wants more than the payload and a state", handler.line)
-    description = said.description or _docstring(payload) or inspect.getdoc(handler.function) or ""
+    description = declaration.description or _docstring(payload) or inspect.getdoc(handler.function) or ""
     if not description:
         raise ListenerError(f"{payload.__name__} has no description: a docstring, or description=…", line)
     fields = _fields(payload, docs, 1)
     form = PayloadForm(
-        name, said.category, root, description, fields, payload.__name__, line, handler.stateful
+        name, declaration.category, root, description, fields, payload.__name__, line, handler.stateful
     )
     check_form(form)
     check_core(form)

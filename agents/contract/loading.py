@@ -39,7 +39,7 @@ def load_agent_file(
         loaded.failure = LoadFailure(loaded.file, None, f"it cannot be read: {error.strerror or error}")
         return loaded
     if path.name.endswith((LISPY, CARTRIDGE)):
-        from agents.lispy.loading import load_lispy  # most workspaces have none
+        from agents.runtimes.lispy.loading import load_lispy  # most workspaces have none
 
         load_lispy(loaded, content)
         return loaded
@@ -167,16 +167,16 @@ def _failure(
     elif isinstance(error, SystemExit):
         reason = "it ends the program (sys.exit)"
     elif isinstance(error, ImportError):
-        reason = re.sub(r" \([^()]*\)$", "", _said(error))  # which file it looked in helps nobody
+        reason = re.sub(r" \([^()]*\)$", "", _message_of(error))  # which file it looked in helps nobody
     else:
-        reason = f"{type(error).__name__}: {_said(error)}".removesuffix(": ")
+        reason = f"{type(error).__name__}: {_message_of(error)}".removesuffix(": ")
     if class_name:
         line = line or _line_of_class(content, class_name)
         reason = f"making {class_name} failed: {reason}"
     return LoadFailure(shown, line, reason, class_name, _missing(error))
 
 
-def _said(error: BaseException) -> str:
+def _message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - an exception of foreign code may not even be able to name itself

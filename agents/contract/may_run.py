@@ -9,7 +9,7 @@ from typing import Protocol
 
 import msgspec
 
-from agents.workers.needs import Needs
+from agents.runtimes.python.sandbox.needs import Needs
 
 Origin = str
 """``SHIPPED``, ``YOURS``, or what ``origin_of`` makes of a connected source."""
@@ -30,7 +30,7 @@ def is_known(origin: Origin) -> bool:
 
 
 class Allowed(msgspec.Struct, frozen=True):
-    """These bytes may run. ``structural``: they may ask for operations that change structure, in the operator's turn.
+    """Bytes that may run. ``structural``: they may ask for operations that change structure, in the operator's turn.
 
     ``apart``: the egg whose code they are; it never shares a worker process with other code. ``private``: with the hidden
     paths that their needs name, which the owner allowed.
@@ -42,14 +42,14 @@ class Allowed(msgspec.Struct, frozen=True):
 
 
 class Quarantined(msgspec.Struct, frozen=True):
-    """These bytes wait for the owner's approval. ``came_in``: what brought them."""
+    """Bytes that wait for the owner's approval. ``came_in``: what brought them."""
 
     why: str
     came_in: str = ""
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """These bytes do not run, and no approval changes that."""
+    """Bytes that do not run, whatever is approved."""
 
     why: str
 

@@ -59,32 +59,27 @@ def handle(payload: {class_name}) -> str:
 """
 
 
-class InvalidNameError(AgentError):
-    """The given text cannot name an agent."""
-
-    code = "mistyped"
-    status = 400
-    exit_code = 2
-
-
 def scaffold(name: str, description: str = "", *, listener: bool = False) -> tuple[str, str]:
     """(file name, source) of a new agent or listener called ``name``; every text is quoted, none becomes code.
 
-    Accents are taken off letters, apostrophes left out, and other signs separate words. Raises ``InvalidNameError`` when nothing is left,
+    Accents are taken off letters, apostrophes left out, and other signs separate words. Raises ``mistyped`` when nothing is left,
     or what is left names the file that agents are made of.
     """
     words = _words(name, "listener" if listener else "agent")
     shown = "".join(word[:1].upper() + word[1:] for word in words)[:_LONGEST]
     if not words:
-        raise InvalidNameError(
+        raise AgentError(
             f'"{name[:40]}" has no letter from A to Z or digit to make a name of.',
             do="rappd agents new Weather",
+            code="mistyped",
         )
     if shown[0].isdigit():
         shown = f"A{shown}"
     stem = "_".join(word.lower() for word in words)[:_LONGEST].rstrip("_")
     if stem == "basic" and not listener:
-        raise InvalidNameError("basic_agent.py is what agents are made of.", do="choose another name")
+        raise AgentError(
+            "basic_agent.py is what agents are made of.", do="choose another name", code="mistyped"
+        )
     text = " ".join(description.split()) or f"{shown}: say here what it does and when to use it."
     if listener:
         stem = f"a{stem}" if stem[0].isdigit() else stem

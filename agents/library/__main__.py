@@ -6,12 +6,18 @@ import hashlib
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import orjson
 
 from agents.contract.declared_needs import declared_in
 from agents.contract.file_discovery import find_shipped_files
-from agents.runtime.host import WorkerHost
+from agents.providers.offline.responses import suggest
+from agents.providers.offline.route import NOT_AT_ONCE
+from agents.runtimes.python.worker.host import WorkerHost
+from envelopes.payloads.form import PayloadForm
+from envelopes.payloads.schemas import json_schema, tool_text
 
 
 def described() -> dict[str, dict[str, object]]:
@@ -29,8 +35,20 @@ def described() -> dict[str, dict[str, object]]:
         del answer["seconds"]
         needs = declared_in(file.rel, file.content()).needs
         answer["needs"] = needs and needs.as_json()
+        answer["examples"] = {one["name"]: _example(one) for one in answer["agents"]}
         found[hashlib.sha256(file.content()).hexdigest()] = answer
     return found
+
+
+def _example(agent: dict[str, Any]) -> str:
+    """A sentence that reaches the agent in a new home without a model; "" where that has not what it needs."""
+    if agent["name"] in NOT_AT_ONCE:
+        return ""
+    function = {key: agent[key] for key in ("description", "parameters")}
+    if "listener" in agent:
+        form = msgspec.convert(agent["listener"], PayloadForm)
+        function = {"description": tool_text(form), "parameters": json_schema(form)}
+    return suggest({"type": "function", "function": {"name": agent["tool_name"], **function}})
 
 
 if __name__ == "__main__":

@@ -66,23 +66,23 @@ class AskPeerAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
+        """Asks a machine, or lists the machines; the head of the file describes the arguments."""
         try:
             from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
         except ImportError:
             return "Error: this works inside a brainstem only."
-        said = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
+        texts = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
         given = kwargs.get("arguments")
         try:
-            if said.get("action") == "list" or not said.get("peer"):
+            if texts.get("action") == "list" or not texts.get("peer"):
                 return _told(request("peers.list")["peers"])
             done = request(
                 "peers.ask",
-                peer=said["peer"],
-                text=said.get("text", ""),
-                agent=said.get("agent", ""),
+                peer=texts["peer"],
+                text=texts.get("text", ""),
+                agent=texts.get("agent", ""),
                 arguments=given if isinstance(given, dict) else {},
-                twin=said.get("twin", ""),
+                twin=texts.get("twin", ""),
             )
         except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"

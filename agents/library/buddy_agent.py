@@ -85,9 +85,9 @@ class BuddyAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
-        said = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
-        action = said.get("action", "").lower() or "status"
+        """Performs `action`; the head of the file describes the arguments."""
+        texts = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
+        action = texts.get("action", "").lower() or "status"
         action = _SYNONYMS.get(action, action)
         if action not in ACTIONS:
             return f"Error: there is no action {action[:40]!r}. There are: {', '.join(ACTIONS)}."
@@ -96,10 +96,10 @@ class BuddyAgent(BasicAgent):
         except ImportError:
             return "Error: this works inside a brainstem only."
         try:
-            told = request(f"buddy.{action}", text=said.get("text", ""), kind=said.get("kind", ""))
+            answer = request(f"buddy.{action}", text=texts.get("text", ""), kind=texts.get("kind", ""))
         except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
-        return str(told["message"])
+        return str(answer["message"])
 
 
 if __name__ == "__main__":

@@ -85,7 +85,7 @@ class FleetAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
+        """Performs `action`; the head of the file describes the arguments."""
         action = str(kwargs.get("action") or "status").strip().lower().replace("-", "_")
         if action not in ACTIONS:
             return f"Error: there is no action {action[:40]!r}. There are: {', '.join(ACTIONS)}."
@@ -134,24 +134,27 @@ def _places(rows: list[dict[str, Any]]) -> dict[str, Any]:
         for row in rows
         if row["joined"]
     ]
-    told = "\n".join(["You are in:", *lines]) if lines else "This machine is in no neighborhood."
-    return {"message": told, "data_slush": {"neighborhoods": [row["name"] for row in rows if row["joined"]]}}
+    message = "\n".join(["You are in:", *lines]) if lines else "This machine is in no neighborhood."
+    return {
+        "message": message,
+        "data_slush": {"neighborhoods": [row["name"] for row in rows if row["joined"]]},
+    }
 
 
 def _in_words(row: dict[str, Any]) -> str:
     name = f"{row['name']} (this machine)" if row["peer"] == "self" else str(row["name"])
     if not row["reachable"]:
         return _said_of(name, row["detail"] or "no answer")
-    said = [_STATES.get(row["health"], row["health"]) or "here"]
+    facts = [_STATES.get(row["health"], row["health"]) or "here"]
     if row["rappd_version"]:
-        said.append(f"rappd {row['rappd_version']}")
+        facts.append(f"rappd {row['rappd_version']}")
     if row["free_bytes"] >= 0:
-        said.append(f"{row['free_bytes'] / 1e9:.1f} GB free")
+        facts.append(f"{row['free_bytes'] / 1e9:.1f} GB free")
     if row["twins"] is not None:
-        said.append(f"{row['twins']} twin{'' if row['twins'] == 1 else 's'}")
+        facts.append(f"{row['twins']} twin{'' if row['twins'] == 1 else 's'}")
     last = row["last_snapshot"]
-    said.append(f"in the snapshot of {last['taken_at'][:10]}" if last else "in no snapshot")
-    return f"{name}: {', '.join([*said, *row['problems']])}"
+    facts.append(f"in the snapshot of {last['taken_at'][:10]}" if last else "in no snapshot")
+    return f"{name}: {', '.join([*facts, *row['problems']])}"
 
 
 def _said_of(name: str, text: str) -> str:

@@ -74,7 +74,7 @@ class HatchEggAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
+        """Hatches an egg, or takes a hatching back; the head of the file describes the arguments."""
         path = str(kwargs.get("egg_path") or kwargs.get("egg_url") or "").strip()
         undone = str(kwargs.get("take_back") or "").strip()
         if not path and not undone:
@@ -105,10 +105,10 @@ def _taken_back(request: Any, receipt: str) -> str:
     done = request("eggs.rollback", receipt=receipt)
     if "message" in done:
         return str(done["message"])
-    told = done["rolled_back"]
-    if told["already"]:
-        return f"{told['name']} was taken back before."
-    return f"{told['name']} is taken back: {len(told['restored'])} files restored, {len(told['removed'])} removed."
+    rolled_back = done["rolled_back"]
+    if rolled_back["already"]:
+        return f"{rolled_back['name']} was taken back before."
+    return f"{rolled_back['name']} is taken back: {len(rolled_back['restored'])} files restored, {len(rolled_back['removed'])} removed."
 
 
 def _plan(plan: dict[str, Any]) -> str:

@@ -68,16 +68,16 @@ class LayEggAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
+        """Packs an egg; the head of the file describes the arguments."""
         try:
             from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
         except ImportError:
             return "Error: this works inside a brainstem only."
-        said = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
+        texts = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
         twin, form, item = (
-            said.get("twin") or said.get("name", ""),
-            said.get("form", ""),
-            said.get("item", ""),
+            texts.get("twin") or texts.get("name", ""),
+            texts.get("form", ""),
+            texts.get("item", ""),
         )
         try:
             if not twin and item and form not in _OF_ONE and _lives_here(request, item):
@@ -89,7 +89,7 @@ class LayEggAgent(BasicAgent):
                 twin=twin,
                 form=form,
                 item=item,
-                into=said.get("egg_path", ""),
+                into=texts.get("egg_path", ""),
                 exclude_memory=kwargs.get("exclude_memory") is True,
             )
         except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words

@@ -141,13 +141,13 @@ class LearnNewAgent(BasicAgent):
         if not prose:
             raise _RefusedError('Say what the new agent should do, as in "learn an agent that counts words".')
         allowed, wanted = _packages(given), _camel(str(given.get("name") or ""))
-        taken = {agent["file"] for agent in _agents()}
-        if wanted and _file_of(wanted) in taken:
+        existing = {agent["file"] for agent in _agents()}
+        if wanted and _file_of(wanted) in existing:
             raise _RefusedError(f"There is an agent {wanted} already. Choose another name, or molt it.")
 
         def place(name: str, kind: str, hints: list[str], source: Callable[[str], str]) -> dict[str, Any]:
             name = next(
-                n for n in (name, *(f"{name}{i}" for i in range(2, 1000))) if _file_of(n) not in taken
+                n for n in (name, *(f"{name}{i}" for i in range(2, 1000))) if _file_of(n) not in existing
             )
             done = _place(_file_of(name), source(name), f"created from: {prose[:200]}", molt=False)
             example = " ".join([_spaced(name), *[_HINTS[key][3] for key in hints if key in _HINTS][:1]])
@@ -337,9 +337,9 @@ def _contract(tree: ast.Module) -> _Contract:
             case ast.Expr(value=ast.Call(func=func, args=args, keywords=named)) if "__init__" in ast.unparse(
                 func
             ):
-                said = dict(zip(("name", "metadata"), args, strict=False))
-                said.update({word.arg: word.value for word in named if word.arg})
-                known.update({f"self.{key}": _value(value, known) for key, value in said.items()})
+                arguments = dict(zip(("name", "metadata"), args, strict=False))
+                arguments.update({word.arg: word.value for word in named if word.arg})
+                known.update({f"self.{key}": _value(value, known) for key, value in arguments.items()})
     metadata = known.get("self.metadata")
     parameters = metadata.get("parameters") if isinstance(metadata, dict) else None
     properties = parameters.get("properties", {}) if isinstance(parameters, dict) else None

@@ -107,7 +107,7 @@ class NeighborhoodRunAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
+        """Performs `action`; the head of the file describes the arguments."""
         action = str(kwargs.get("action") or "list_eggs").strip().lower().replace("-", "_")
         target = str(kwargs.get("target") or TARGETS[0]).strip().lower().replace("_", "-")
         if action not in ACTIONS:
@@ -182,20 +182,20 @@ def _rows(plan: dict[str, Any]) -> list[str]:
     for name, label in _CATEGORIES.items():
         counts = plan["categories"][name]
         if any(counts.values()):
-            told = f"{counts['created']} new, {counts['overwritten']} replaced, {counts['skipped']} stay"
-            lines.append(f"- {label}: {told}")
+            summary = f"{counts['created']} new, {counts['overwritten']} replaced, {counts['skipped']} stay"
+            lines.append(f"- {label}: {summary}")
     for peer in plan["peers"]:
         steps = [f"{step['name']} ({step['action']})" for step in peer["twins"][:_MOST]]
-        told = peer.get("problem") or ", ".join(steps) or "nothing"
-        lines.append(f"- {peer['name']}: {told}")
+        summary = peer.get("problem") or ", ".join(steps) or "nothing"
+        lines.append(f"- {peer['name']}: {summary}")
     return lines
 
 
 def _so_far(work: dict[str, Any]) -> dict[str, Any]:
     done, whole = work["parts"]["done"], work["parts"]["whole"]
     far = f" {done} of {whole} parts are hatched." if whole else ""
-    told = f"The {work['kind']} is under way;{far} I tell you when it is done."
-    return {"message": told, "data_slush": {"work": work["id"], "phase": work["phase"]}}
+    message = f"The {work['kind']} is under way;{far} I tell you when it is done."
+    return {"message": message, "data_slush": {"work": work["id"], "phase": work["phase"]}}
 
 
 def _listed(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -203,8 +203,8 @@ def _listed(rows: list[dict[str, Any]]) -> dict[str, Any]:
         f"- {row['name']}: {'restorable' if row['restorable'] else 'not known to be restorable'}"
         for row in rows[:_MOST]
     )
-    told = f"Snapshots, the newest first:\n{named}" if rows else "There is no snapshot yet."
-    return {"message": told, "data_slush": {"snapshots": [row["name"] for row in rows]}}
+    message = f"Snapshots, the newest first:\n{named}" if rows else "There is no snapshot yet."
+    return {"message": message, "data_slush": {"snapshots": [row["name"] for row in rows]}}
 
 
 def _looked_at(found: dict[str, Any]) -> dict[str, Any]:

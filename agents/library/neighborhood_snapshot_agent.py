@@ -90,7 +90,7 @@ class NeighborhoodSnapshotAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
+        """Performs `action`; the head of the file describes the arguments."""
         action = str(kwargs.get("action") or "list_eggs").strip().lower().replace("-", "_")
         if action not in ACTIONS:
             return f"Error: there is no action {action[:40]!r}. There are: {', '.join(ACTIONS)}."
@@ -171,14 +171,14 @@ def _many(number: int, one: str) -> str:
 def _scheduled(found: dict[str, Any] | None) -> dict[str, Any]:
     """The schedule; its owner alone sets it, where a command is typed."""
     if found is None:
-        told = "No snapshots are scheduled, and none was taken now."
+        message = "No snapshots are scheduled, and none was taken now."
     else:
         zone = f" ({found['zone']})" if found["zone"] else ""
-        told = f"Snapshots are taken by themselves: {found['rule']}{zone}; the next on {found['next'][:16].replace('T', ' ')} UTC."
+        message = f"Snapshots are taken by themselves: {found['rule']}{zone}; the next on {found['next'][:16].replace('T', ' ')} UTC."
         if found["outcome"]:
-            told += f" They fail since {found['failed_since'][:10]}: {found['outcome']}"
+            message += f" They fail since {found['failed_since'][:10]}: {found['outcome']}"
     return {
-        "message": f"{told}\nTo set the times: rappd neighborhood schedule daily 03:00",
+        "message": f"{message}\nTo set the times: rappd neighborhood schedule daily 03:00",
         "data_slush": found or {},
     }
 

@@ -374,21 +374,21 @@ def _conversion(asked: str, _now: datetime) -> str | None:
     if found is None:
         return None
     kind, factor, wanted = _BY_SPELLING[found["unit"].lower()]
-    total, said = Fraction(0), []
+    total, amounts = Fraction(0), []
     for amount in _ONE_AMOUNT.finditer(found["amounts"]):
         unit_kind, unit_factor, name = _BY_SPELLING[amount["unit"].lower()]
         if unit_kind != kind:
             raise _NoAnswerError(f"{name} measures {unit_kind}, and {wanted} {kind}.")
         number = _amount(amount["number"])
         total += number * unit_factor + _ZEROS.get(name, Fraction(0))
-        said.append(f"{_shown(number)} {_ONE_OF.get(name, name) if number == 1 else name}")
-    if not said or (kind == "temperature" and len(said) > 1):
+        amounts.append(f"{_shown(number)} {_ONE_OF.get(name, name) if number == 1 else name}")
+    if not amounts or (kind == "temperature" and len(amounts) > 1):
         return None
     if kind == "temperature" and total < Fraction("-273.15"):
         raise _NoAnswerError("Nothing is that cold: the lowest temperature is -273.15 °C.")
     result = _bounded((total - _ZEROS.get(wanted, Fraction(0))) / factor)
     text, rounded = _figures(result, 6)
-    return f"{' '.join(said)} = {text} {_ONE_OF.get(wanted, wanted) if text == '1' else wanted}{rounded}"
+    return f"{' '.join(amounts)} = {text} {_ONE_OF.get(wanted, wanted) if text == '1' else wanted}{rounded}"
 
 
 def _amount(text: str) -> Fraction:
@@ -551,8 +551,8 @@ def _day(asked: str, now: datetime) -> str | None:
         number = shifted["count"].lower()
         count = int(number) if number.isdecimal() else _WORDS.get(number, 1)
         day = _moved(today, -count if back else count, shifted["unit"].lower().rstrip("s"))
-        said = f"{count} {shifted['unit'] if count != 1 else shifted['unit'].rstrip('sS')}"
-        return f"{said} ago it was {_long(day)}." if back else f"In {said} it will be {_long(day)}."
+        distance = f"{count} {shifted['unit'] if count != 1 else shifted['unit'].rstrip('sS')}"
+        return f"{distance} ago it was {_long(day)}." if back else f"In {distance} it will be {_long(day)}."
     named = _NAMED.fullmatch(asked)
     meant = _read_day(named["near"] or named["day"] or named["until"], today) if named is not None else None
     return _told(meant, today, counted=bool(named and named["until"])) if meant is not None else None
@@ -588,23 +588,25 @@ def _moved(day: date, count: int, unit: str) -> date:
 
 def _read_day(text: str, today: date) -> date | None:
     """A day as people write it; without a year the next one. None for what is none."""
-    said = re.sub(r"^(?:on\s+)?(?:the\s+)?", "", text.strip(" ,.").casefold())
+    day_text = re.sub(r"^(?:on\s+)?(?:the\s+)?", "", text.strip(" ,.").casefold())
     if text.strip().casefold() in _NEAR:
         return today + timedelta(days=_NEAR[text.strip().casefold()])
     feasts = {"christmas": (12, 25), "christmas day": (12, 25), "christmas eve": (12, 24), "new year": (1, 1),
               "new year's day": (1, 1), "new year's eve": (12, 31), "halloween": (10, 31)}  # fmt: skip
     year: int | None = None
-    if said in feasts:
-        month, number = feasts[said]
-    elif found := re.fullmatch(r"(\d{4})-(\d{1,2})-(\d{1,2})", said):
+    if day_text in feasts:
+        month, number = feasts[day_text]
+    elif found := re.fullmatch(r"(\d{4})-(\d{1,2})-(\d{1,2})", day_text):
         year, month, number = (int(part) for part in found.groups())
-    elif found := re.fullmatch(r"(\d{1,2})\.\s*(\d{1,2})\.\s*(\d{4})?", said):
+    elif found := re.fullmatch(r"(\d{1,2})\.\s*(\d{1,2})\.\s*(\d{4})?", day_text):
         number, month, year = int(found[1]), int(found[2]), int(found[3]) if found[3] else None
     elif found := re.fullmatch(
-        r"(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?([a-z]{3,9})\.?,?\s*(\d{4})?", said
+        r"(\d{1,2})(?:st|nd|rd|th|\.)?\s+(?:of\s+)?([a-z]{3,9})\.?,?\s*(\d{4})?", day_text
     ):
         number, month, year = int(found[1]), _month(found[2]), int(found[3]) if found[3] else None
-    elif found := re.fullmatch(r"([a-z]{3,9})\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?,?\s*(\d{4})?", said):
+    elif found := re.fullmatch(
+        r"([a-z]{3,9})\.?\s+(?:the\s+)?(\d{1,2})(?:st|nd|rd|th)?,?\s*(\d{4})?", day_text
+    ):
         number, month, year = int(found[2]), _month(found[1]), int(found[3]) if found[3] else None
     else:
         return None

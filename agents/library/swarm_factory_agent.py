@@ -56,7 +56,7 @@ __manifest__ = {
     "quality_tier": "community",
     "requires_env": [],
     "dependencies": ["@rapp/basic_agent"],
-    "needs": {},
+    "needs": {"read": ["agents"]},
 }
 
 _MOST_FILES = 200
@@ -471,7 +471,7 @@ class _Singleton:
         self.inner: list[dict[str, Any]] = []
         self.notes: list[str] = []
         self._imports = {"json": "import json", "inspect": "import inspect"}
-        self._taken = {"BasicAgent", "_INNER", "_PROVENANCE", f"{name}Agent", *self._imports}
+        self._used_names = {"BasicAgent", "_INNER", "_PROVENANCE", f"{name}Agent", *self._imports}
         self._future: set[str] = set()
 
     def text(self) -> str:
@@ -538,8 +538,8 @@ class _Singleton:
         source.names[alias.asname or alias.name.partition(".")[0]] = local
 
     def _free(self, name: str) -> str:
-        found = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 1000))) if n not in self._taken)
-        self._taken.add(found)
+        found = next(n for n in (name, *(f"{name}_{i}" for i in range(2, 1000))) if n not in self._used_names)
+        self._used_names.add(found)
         return found
 
     def _part(self, source: _Source) -> str:
@@ -703,13 +703,15 @@ def _merged(inner: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, str]
     """The public arguments, and which of them pick an agent or a chain (none for a single agent)."""
     if len(inner) == 1:
         return _plain(inner[0]["parameters"]), {"pick": "", "chain": "", "default": inner[0]["name"]}
-    said: dict[str, dict[str, Any]] = {}
+    by_parameter: dict[str, dict[str, Any]] = {}
     for row in inner:
         for key, schema in _plain(row["parameters"]).get("properties", {}).items():
-            said.setdefault(key, {})[row["name"]] = schema if isinstance(schema, dict) else {}
+            by_parameter.setdefault(key, {})[row["name"]] = schema if isinstance(schema, dict) else {}
     names = [row["name"] for row in inner]
-    pick = next(key for key in ("agent", "action", "inner_agent", "inner_agent_name") if key not in said)
-    chain = next(key for key in ("chain", "chain_agents", "inner_chain") if key not in said)
+    pick = next(
+        key for key in ("agent", "action", "inner_agent", "inner_agent_name") if key not in by_parameter
+    )
+    chain = next(key for key in ("chain", "chain_agents", "inner_chain") if key not in by_parameter)
     composites = [row["name"] for row in inner if row["composite"]]
     default = composites[0] if len(composites) == 1 else ""
     listed = " ".join(f"{row['name']}: {row['description'].split('. ')[0].rstrip('.')}." for row in inner)
@@ -721,7 +723,7 @@ def _merged(inner: list[dict[str, Any]]) -> tuple[dict[str, Any], dict[str, str]
             "description": "Several agents to run in this order, each with what the one before found.",
         },
     }
-    for key, schemas in said.items():
+    for key, schemas in by_parameter.items():
         properties[key] = _union(schemas)
     return {"type": "object", "properties": properties, "required": []}, {
         "pick": pick,
@@ -744,8 +746,10 @@ def _union(schemas: dict[str, dict[str, Any]]) -> dict[str, Any]:
         shared["enum"] = list(
             {json.dumps(item): item for schema in every for item in schema["enum"]}.values()
         )
-    told = [f"{name}: {text}" for name, schema in schemas.items() if (text := schema.get("description"))]
-    return {**shared, "description": " ".join(told)} if told else shared
+    descriptions = [
+        f"{name}: {text}" for name, schema in schemas.items() if (text := schema.get("description"))
+    ]
+    return {**shared, "description": " ".join(descriptions)} if descriptions else shared
 
 
 def _plain(parameters: Any) -> dict[str, Any]:

@@ -80,15 +80,15 @@ class TimerAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
+        """Performs `action`, or what `text` asks for; the head of the file describes the arguments."""
         try:
             from utils.host import request  # type: ignore[import-not-found]  # the brainstem puts it there
         except ImportError:
             return "Error: this works inside a brainstem only; nothing was set."
         named = ("action", "what", "when", "kind", "which", "text")
-        said = {key: kwargs[key].strip() for key in named if isinstance(kwargs.get(key), str)}
+        texts = {key: kwargs[key].strip() for key in named if isinstance(kwargs.get(key), str)}
         try:
-            return str(request("timers.ask", **{key: value for key, value in said.items() if value})["said"])
+            return str(request("timers.ask", **{key: value for key, value in texts.items() if value})["said"])
         except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return str(
                 problem

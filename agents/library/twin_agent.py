@@ -130,9 +130,9 @@ class TwinAgent(BasicAgent):
         super().__init__(self.name, self.metadata)
 
     def perform(self, **kwargs: Any) -> str:
-        """See the head of the file."""
-        said = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
-        action = said.get("action", "list").lower().replace("-", "_") or "list"
+        """Performs `action`; the head of the file describes the arguments."""
+        texts = {key: value.strip() for key, value in kwargs.items() if isinstance(value, str)}
+        action = texts.get("action", "list").lower().replace("-", "_") or "list"
         action = _SYNONYMS.get(action, action)
         if action not in ACTIONS:
             return f"Error: there is no action {action[:40]!r}. There are: {', '.join(ACTIONS)}."
@@ -141,53 +141,53 @@ class TwinAgent(BasicAgent):
         except ImportError:
             return "Error: this works inside a brainstem only."
         try:
-            answer = _perform(request, action, _addressed(request, action, said), said, kwargs)
+            answer = _perform(request, action, _addressed(request, action, texts), texts, kwargs)
         except Exception as problem:  # noqa: BLE001 - whatever the daemon answers is told, in its words
             return f"Error: {problem}"
-        told = {"status": "ok", **{key: one for key, one in answer.items() if key not in _UNTOLD}}
-        return json.dumps(told, ensure_ascii=False, default=str)
+        result = {"status": "ok", **{key: one for key, one in answer.items() if key not in _UNTOLD}}
+        return json.dumps(result, ensure_ascii=False, default=str)
 
 
-def _addressed(request: Any, action: str, said: dict[str, str]) -> str:
+def _addressed(request: Any, action: str, texts: dict[str, str]) -> str:
     """Finds the twin that is meant. Without a model, its name may stand where the text does."""
-    twin = said.get("rappid_uuid") or ("" if action in _NAMES_ANOTHER else said.get("name", ""))
+    twin = texts.get("rappid_uuid") or ("" if action in _NAMES_ANOTHER else texts.get("name", ""))
     if twin or action not in _ONE:
         return twin
-    text = said.get("text", "")
+    text = texts.get("text", "")
     names = [str(one["name"]) for one in request("twins.list")["twins"]] if text else []
     for name in sorted(names, key=len, reverse=True):
         found = re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.IGNORECASE)
         if found:
-            said["text"] = text[found.end() :].strip(" ,:")
+            texts["text"] = text[found.end() :].strip(" ,:")
             return name
     if text and action not in _TAKES_TEXT:
         return text
     raise ValueError(f"{action} needs rappid_uuid, the twin's name or rappid.")
 
 
-def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: dict[str, Any]) -> Any:
-    reason, confirm = said.get("reason", ""), given.get("confirm") is True
+def _perform(request: Any, action: str, twin: str, texts: dict[str, str], given: dict[str, Any]) -> Any:
+    reason, confirm = texts.get("reason", ""), given.get("confirm") is True
     match action:
         case "summon":
-            name, soul = said.get("name", ""), said.get("text", "")
+            name, soul = texts.get("name", ""), texts.get("text", "")
             if not name or soul.endswith((" named", " called")):  # no model: the sentence around the name
-                name, soul = name or _need(said, "text"), ""
-            return request("twins.new", name=name, kind=said.get("kind", ""), text=soul)
+                name, soul = name or _need(texts, "text"), ""
+            return request("twins.new", name=name, kind=texts.get("kind", ""), text=soul)
         case "list":
             return _listed(request("twins.list"))
         case "overview":
             return _shown(request("twins.show", twin=twin))
         case "chat":
-            return request("twins.chat", twin=twin, text=_need(said, "text"))
+            return request("twins.chat", twin=twin, text=_need(texts, "text"))
         case "boot" | "stop":
             return request(f"twins.{action}", twin=twin)
         case "unarchive":
             return _moved(request("twins.unarchive", twin=twin), "unarchived", "Back, stopped")
         case "update_identity":
-            return request("twins.rename", twin=twin, name=_need(said, "name"))
+            return request("twins.rename", twin=twin, name=_need(texts, "name"))
         case "update_soul":
-            if said.get("text"):
-                return request("twins.edit_soul", twin=twin, text=said["text"], reason=reason)
+            if texts.get("text"):
+                return request("twins.edit_soul", twin=twin, text=texts["text"], reason=reason)
             found = request("twins.soul", twin=twin)
             return {"message": found["soul"], **found}
         case "history":
@@ -195,23 +195,23 @@ def _perform(request: Any, action: str, twin: str, said: dict[str, str], given: 
         case "lineage":
             return _family(request("twins.lineage", twin=twin))
         case "fork":
-            return request("twins.fork", twin=twin, name=said.get("name", ""))
+            return request("twins.fork", twin=twin, name=texts.get("name", ""))
         case "lay_egg":
-            packed = request("eggs.pack", twin=twin, into=said.get("egg_path", ""))
+            packed = request("eggs.pack", twin=twin, into=texts.get("egg_path", ""))
             return {"message": packed["message"], "path": packed["packed"]["path"]}
         case "hatch":
-            hatched = request("eggs.hatch", **_egg(said))
+            hatched = request("eggs.hatch", **_egg(texts))
             return {"message": hatched["message"], "receipt": hatched["hatched"]["receipt"]}
         case "inspect":
-            return _looked_at(request("eggs.inspect", **_egg(said)))
+            return _looked_at(request("eggs.inspect", **_egg(texts)))
         case "eggs":
             return _in_a_row(request("eggs.receipts"), "hatchings", "Hatched here")
         case "checkpoint":
-            return request("twins.checkpoint", twin=twin, note=reason or said.get("text", ""))
+            return request("twins.checkpoint", twin=twin, note=reason or texts.get("text", ""))
         case "checkpoints":
             return _kept(request("twins.checkpoints", twin=twin))
         case "rollback":
-            which = text if re.match(r"\d{4}-\d\d", text := said.get("text", "")) else ""
+            which = text if re.match(r"\d{4}-\d\d", text := texts.get("text", "")) else ""
             return _gone_back(request("twins.rollback", twin=twin, checkpoint=which, confirm=confirm))
         case "archive":
             chosen = {"twin": twin} if twin else {"filter": given.get("filter"), "confirm": confirm}
@@ -237,8 +237,10 @@ def _looked_at(found: dict[str, Any]) -> dict[str, Any]:
     whole = "whole" if egg["whole"] else "readable"
     signed = f"signed by {egg['signer'][:16]}" if egg["signer"] else "not signed"
     files = ", ".join(f"{number} {role}" for role, number in egg["roles"].items())
-    told = f"{egg['name']}, {egg['kind']} ({egg['schema']}), {egg['size']} bytes, {whole}, {signed}: {files}."
-    return {"message": told, **found}
+    message = (
+        f"{egg['name']}, {egg['kind']} ({egg['schema']}), {egg['size']} bytes, {whole}, {signed}: {files}."
+    )
+    return {"message": message, **found}
 
 
 def _listed(found: dict[str, Any]) -> dict[str, Any]:
@@ -296,19 +298,19 @@ def _in_words(twin: dict[str, Any]) -> str:
 
 def _shown(found: dict[str, Any]) -> dict[str, Any]:
     twin = found["twin"]
-    told = f"{_in_words(twin)}, born {str(twin['born_at'])[:10]}, {twin['memories'] or 0} memories."
-    return {"message": told, **found}
+    message = f"{_in_words(twin)}, born {str(twin['born_at'])[:10]}, {twin['memories'] or 0} memories."
+    return {"message": message, **found}
 
 
-def _egg(said: dict[str, str]) -> dict[str, str]:
-    where = {"url": said["egg_url"]} if said.get("egg_url") else {"path": _need(said, "egg_path")}
-    return {**where, "expect_sha256": said.get("expect_sha256", "")}
+def _egg(texts: dict[str, str]) -> dict[str, str]:
+    where = {"url": texts["egg_url"]} if texts.get("egg_url") else {"path": _need(texts, "egg_path")}
+    return {**where, "expect_sha256": texts.get("expect_sha256", "")}
 
 
-def _need(said: dict[str, str], field: str) -> str:
-    if not said.get(field):
+def _need(texts: dict[str, str], field: str) -> str:
+    if not texts.get(field):
         raise ValueError(f"{field} is missing.")
-    return said[field]
+    return texts[field]
 
 
 if __name__ == "__main__":

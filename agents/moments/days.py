@@ -6,25 +6,13 @@ import calendar
 from collections.abc import Callable, Mapping
 from datetime import date, timedelta
 
-from agents.errors import AgentError
+from agents.moments.errors import NoMomentError
 from agents.moments.vocabulary import DAY_OF, HOLIDAYS, MONTH_OF
 
 Pieces = Mapping[str, Mapping[str, str]]
 DAYS = ("relative", "date", "monthday", "weekday")
 """Kinds of pieces that name a day."""
-EXAMPLES = "Say it like “tomorrow at 9”, “in 20 minutes” or “every weekday at 7”."
 FURTHEST = timedelta(days=366 * 10)
-
-
-class NoMomentError(AgentError):
-    """Words for a time that there is not, that is over, or that is not understood."""
-
-    code = "no_moment"
-    status = 400
-    exit_code = 2
-
-    def __init__(self, message: str, *, do: str = EXAMPLES) -> None:
-        super().__init__(message, do=do)
 
 
 def day_of(pieces: Pieces, today: date, next_weekday: Callable[[int], date]) -> date | None:
@@ -33,14 +21,14 @@ def day_of(pieces: Pieces, today: date, next_weekday: Callable[[int], date]) -> 
     Raises ``NoMomentError``, also where two days are named that are not the same.
     """
     found: dict[str, date] = {}
-    if said := pieces.get("relative"):
-        found["relative"] = _relative(said, today)
-    if said := pieces.get("date"):
-        found["date"] = _dated(said, today)
-    if said := pieces.get("monthday"):
-        found["monthday"] = _next_nth(int(said.get("nth", 31)), today)
-    if said := pieces.get("weekday"):
-        weekday = 5 if "weekend" in said else DAY_OF[said["name"]]
+    if piece := pieces.get("relative"):
+        found["relative"] = _relative(piece, today)
+    if piece := pieces.get("date"):
+        found["date"] = _dated(piece, today)
+    if piece := pieces.get("monthday"):
+        found["monthday"] = _next_nth(int(piece.get("nth", 31)), today)
+    if piece := pieces.get("weekday"):
+        weekday = 5 if "weekend" in piece else DAY_OF[piece["name"]]
         if pieces.get("relative", {}).get("span") in ("week", "woche"):
             monday = found.pop("relative")
             found["weekday"] = monday + timedelta(days=weekday - monday.weekday())
@@ -54,10 +42,10 @@ def day_of(pieces: Pieces, today: date, next_weekday: Callable[[int], date]) -> 
     return next(iter(found.values()), None)
 
 
-def _relative(said: Mapping[str, str], today: date) -> date:
-    word = " ".join(said["word"].split())
-    if "span" in said:
-        months = {"week": 0, "woche": 0, "year": 12, "jahr": 12}.get(said["span"], 1)
+def _relative(piece: Mapping[str, str], today: date) -> date:
+    word = " ".join(piece["word"].split())
+    if "span" in piece:
+        months = {"week": 0, "woche": 0, "year": 12, "jahr": 12}.get(piece["span"], 1)
         return months_later(today, months) if months else today + timedelta(days=7)
     if "yesterday" in word or "gestern" in word or word.startswith("last"):
         raise NoMomentError(f"{word.capitalize()} is over; nothing was set.")
@@ -66,9 +54,9 @@ def _relative(said: Mapping[str, str], today: date) -> date:
     return today + timedelta(days=2 if word.endswith("after tomorrow") or word.startswith(("ü", "ue")) else 1)
 
 
-def _dated(said: Mapping[str, str], today: date) -> date:
-    month, day = month_and_day(said)
-    year = int(said["year"]) if "year" in said else 0
+def _dated(piece: Mapping[str, str], today: date) -> date:
+    month, day = month_and_day(piece)
+    year = int(piece["year"]) if "year" in piece else 0
     for candidate in [year] if year else range(today.year, today.year + 9):
         try:
             found = date(candidate, month, day)
@@ -81,12 +69,12 @@ def _dated(said: Mapping[str, str], today: date) -> date:
     raise NoMomentError("That day does not come; nothing was set.")
 
 
-def month_and_day(said: Mapping[str, str]) -> tuple[int, int]:
+def month_and_day(piece: Mapping[str, str]) -> tuple[int, int]:
     """Month and day of a piece that is a date. Raises ``NoMomentError`` for a day that no year has."""
-    if "holiday" in said:
-        return HOLIDAYS[said["holiday"]]
-    if "one" in said:
-        one, two = int(said["one"]), int(said["two"])
+    if "holiday" in piece:
+        return HOLIDAYS[piece["holiday"]]
+    if "one" in piece:
+        one, two = int(piece["one"]), int(piece["two"])
         if one != two and one <= 12 and two <= 12:
             raise NoMomentError(
                 f"{one}/{two} may be the day before the month or after it; nothing was set.",
@@ -94,7 +82,7 @@ def month_and_day(said: Mapping[str, str]) -> tuple[int, int]:
             )
         day, month = (one, two) if one > 12 else (two, one)
     else:
-        month, day = MONTH_OF[said["name"]] if "name" in said else int(said["month"]), int(said["day"])
+        month, day = MONTH_OF[piece["name"]] if "name" in piece else int(piece["month"]), int(piece["day"])
     if not (1 <= month <= 12 and 1 <= day <= calendar.monthrange(2024, month)[1]):
         name = calendar.month_name[month] if 1 <= month <= 12 else f"month {month}"
         raise NoMomentError(f"There is no {day} {name}; nothing was set.")

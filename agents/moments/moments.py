@@ -10,7 +10,8 @@ from datetime import date, datetime, time, timedelta
 
 import msgspec
 
-from agents.moments.days import FURTHEST, NoMomentError, Pieces, day_of, months_later
+from agents.moments.days import FURTHEST, Pieces, day_of, months_later
+from agents.moments.errors import NoMomentError
 from agents.moments.repetitions import repeats, rule_of
 from agents.moments.vocabulary import LATER_PARTS, MINUTES, MONTH_UNITS, PARTS, UNITS, number_of, unit_of
 
@@ -62,14 +63,14 @@ def _titled(part: str) -> str:
 
 
 def _waited(pieces: Pieces, clock: time | None, now: datetime) -> Moment:
-    said = pieces["wait"]
-    if "hourhalf" in said:
-        said = {"count": "1.5", "unit": "hour"}
+    wait = pieces["wait"]
+    if "hourhalf" in wait:
+        wait = {"count": "1.5", "unit": "hour"}
     months, seconds = 0, 0.0
     for count, unit in (("count", "unit"), ("count2", "unit2")):
-        if count not in said:
+        if count not in wait:
             continue
-        number, name = number_of(said[count]), unit_of(said.get(unit, "m"))
+        number, name = number_of(wait[count]), unit_of(wait.get(unit, "m"))
         if name in MONTH_UNITS:
             months += int(number * MONTH_UNITS[name])
         else:
@@ -96,29 +97,29 @@ def _not_too_far(at: datetime, now: datetime) -> datetime:
 def _clock(pieces: Pieces) -> tuple[time | None, bool]:
     """The clock time, and True where its half of the day is left open ("at 4")."""
     part = PARTS.get(_part(pieces), -1)
-    said = pieces.get("clock")
-    if said is None:
+    clock = pieces.get("clock")
+    if clock is None:
         return (time(part), False) if part >= 0 else (None, False)
-    if "named" in said:
-        return time(0 if said["named"] in ("midnight", "mitternacht") else 12), False
-    hour = int(said["hour"]) if said["hour"].isdecimal() else int(number_of(said["hour"]))
-    minute = int(said.get("minute", 0)) or MINUTES.get(said.get("minuteword", ""), 0)
+    if "named" in clock:
+        return time(0 if clock["named"] in ("midnight", "mitternacht") else 12), False
+    hour = int(clock["hour"]) if clock["hour"].isdecimal() else int(number_of(clock["hour"]))
+    minute = int(clock.get("minute", 0)) or MINUTES.get(clock.get("minuteword", ""), 0)
     open_half = (
-        "ampm" not in said and 1 <= hour <= 12 and part < 0 and not said.get("hour", "").startswith("0")
+        "ampm" not in clock and 1 <= hour <= 12 and part < 0 and not clock.get("hour", "").startswith("0")
     )
-    if special := said.get("special", ""):
+    if special := clock.get("special", ""):
         shift = {"half past": 30, "halb": -30, "dreiviertel": -15, "drei viertel": -15}.get(
             " ".join(special.split())
         )
         if shift is None:
             shift = 15 if special.endswith(("past", "nach")) else -15
         minute = shift
-    elif "minutes" in said:
-        minute = int(number_of(said["minutes"])) * (1 if said["way"] in ("past", "nach") else -1)
-    if "ampm" in said:
+    elif "minutes" in clock:
+        minute = int(number_of(clock["minutes"])) * (1 if clock["way"] in ("past", "nach") else -1)
+    if "ampm" in clock:
         if not 1 <= hour <= 12:
-            raise NoMomentError(f"There is no {hour} {said['ampm']}; nothing was set.")
-        hour = hour % 12 + (12 if said["ampm"][0] == "p" else 0)
+            raise NoMomentError(f"There is no {hour} {clock['ampm']}; nothing was set.")
+        hour = hour % 12 + (12 if clock["ampm"][0] == "p" else 0)
     elif part in LATER_PARTS and 1 <= hour < 12 and not (part == PARTS["night"] and hour < 6):
         hour += 12
     total = (hour * 60 + minute) % 1440

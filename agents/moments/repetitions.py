@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 from datetime import datetime, time, timedelta
 
-from agents.moments.days import DAYS, NoMomentError, Pieces, month_and_day
+from agents.moments.days import DAYS, Pieces, month_and_day
+from agents.moments.errors import NoMomentError
 from agents.moments.vocabulary import DAY_OF, MONTH_UNITS, ORDINALS, UNITS, WEEKDAY, number_of, unit_of
 
 SHORTEST = 60
@@ -26,40 +27,40 @@ def repeats(pieces: Pieces) -> bool:
 
 def rule_of(pieces: Pieces, clock: time | None, now: datetime) -> tuple[str, str]:
     """The rule of a repetition, and what is to be said of it. ``now`` is the local time. Raises ``NoMomentError``."""
-    said: Mapping[str, str] = pieces.get("repeat", {})
-    unit = _ADVERBS.get(said.get("adverb", "")) or unit_of(said.get("unit", "month"))
+    piece: Mapping[str, str] = pieces.get("repeat", {})
+    unit = _ADVERBS.get(piece.get("adverb", "")) or unit_of(piece.get("unit", "month"))
     fits = {
         "monthday",
         *(("weekday",) if unit == "week" else ("date",) if MONTH_UNITS.get(unit) == 12 else ()),
     }
-    named = [kind for kind in DAYS if kind in pieces and (kind not in fits or (said.keys() & _WHOLE_DAYS))]
+    named = [kind for kind in DAYS if kind in pieces and (kind not in fits or (piece.keys() & _WHOLE_DAYS))]
     if named or "wait" in pieces:
         raise NoMomentError(
             "A repetition that begins or ends on a day is not known; nothing was set.",
             do="Say it when it is to begin, and cancel it when it is to end.",
         )
     at = f"{clock or _MORNING:%H:%M}"
-    if "vague" in said:
+    if "vague" in piece:
         raise NoMomentError(
             "Every so many weeks, or that one of each month? Nothing was set.",
             do="Say “every 3 weeks on Thursday” or “every third Thursday of the month”.",
         )
-    if "nthday" in said:
-        nth, day = ORDINALS[said["ordinal"]], _SHORT_DAYS[DAY_OF[said["nthday"]]]
+    if "nthday" in piece:
+        nth, day = ORDINALS[piece["ordinal"]], _SHORT_DAYS[DAY_OF[piece["nthday"]]]
         if nth > 4:
-            raise NoMomentError(f"Not every month has a {said['ordinal']} one; nothing was set.")
+            raise NoMomentError(f"Not every month has a {piece['ordinal']} one; nothing was set.")
         return f"monthly {'last' if nth < 0 else nth}{day} {at}", ""
-    if "some" in said:
-        ends = "weekend" in said["some"] or "wochenende" in said["some"]
+    if "some" in piece:
+        ends = "weekend" in piece["some"] or "wochenende" in piece["some"]
         return f"weekly {'sat,sun' if ends else 'mon,tue,wed,thu,fri'} {at}", ""
-    if "days" in said:
-        days = sorted({DAY_OF[name] for name in re.findall(WEEKDAY, said["days"])})
-        if "alternate" in said:
+    if "days" in piece:
+        days = sorted({DAY_OF[name] for name in re.findall(WEEKDAY, piece["days"])})
+        if "alternate" in piece:
             return _stepped(14, clock, now, days[0]), ""
         return f"weekly {','.join(_SHORT_DAYS[day] for day in days)} {at}", ""
-    if "parted" in said:
+    if "parted" in piece:
         return f"daily {at}", ""
-    count = 2.0 if "other" in said else number_of(said.get("count", "1"))
+    count = 2.0 if "other" in piece else number_of(piece.get("count", "1"))
     if unit in MONTH_UNITS:
         return _each_month(pieces, unit, count, at)
     return _by_seconds(count * UNITS[unit], pieces, clock, now), ""
@@ -69,8 +70,8 @@ _WHOLE_DAYS = {"nthday", "some", "days", "parted"}
 
 
 def _by_seconds(seconds: float, pieces: Pieces, clock: time | None, now: datetime) -> str:
-    said = pieces.get("repeat", {})
-    if seconds == 86400 and (clock is not None or "adverb" in said or "count" not in said):
+    piece = pieces.get("repeat", {})
+    if seconds == 86400 and (clock is not None or "adverb" in piece or "count" not in piece):
         return f"daily {clock or _MORNING:%H:%M}"
     if seconds % 604800 == 0 and seconds and (day := pieces.get("weekday", {}).get("name")):
         if seconds == 604800:
@@ -109,19 +110,25 @@ def _each_month(pieces: Pieces, unit: str, count: float, at: str) -> tuple[str, 
             "Every few months or years is not known; nothing was set.", do="Say “every month on the 1st”."
         )
     if MONTH_UNITS[unit] == 12:
-        said = pieces.get("date")
-        if said is None:
+        piecee = pieces.get("date")
+        if piecee is None:
             raise NoMomentError(
                 "On which day of the year? Nothing was set.", do="Say “every year on 24 December at 9”."
             )
-        month, day = month_and_day(said)
+        month, day = month_and_day(piecee)
         remark = "In years without a 29 February it is on the 28th." if (month, day) == (2, 29) else ""
         return f"yearly {month}-{day} {at}", remark
-    said = pieces.get("monthday", {})
-    nth = int(said["nth"]) if "nth" in said else ORDINALS.get(said.get("ordinal", ""), -1) if said else 0
+    piecee = pieces.get("monthday", {})
+    nth = (
+        int(piecee["nth"])
+        if "nth" in piecee
+        else ORDINALS.get(piecee.get("ordinal", ""), -1)
+        if piecee
+        else 0
+    )
     if nth < 0:
         return f"monthly 31 {at}", "It is on each month's last day."
-    if not said:
+    if not piecee:
         raise NoMomentError(
             "On which day of the month? Nothing was set.", do="Say “every month on the 1st at 9”."
         )

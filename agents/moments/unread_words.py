@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agents.moments.days import NoMomentError
-from agents.moments.pieces import Span
+from agents.moments.errors import NoMomentError
+from agents.moments.time_pieces import Span
 from agents.moments.vocabulary import HOURS, NUMBER, UNIT, WEEKDAY, any_of
 
 _AND = r"(?:,|and|und|&|or|oder)"
@@ -19,25 +19,7 @@ _BEHIND = re.compile(
     rf"\s*(?:(?P<two>{_AND}\s*(?:at\s+|um\s+)?{_CLOCK_LIKE})|(?P<word>before|except|außer|but\s+(?:not\s+)?(?:on\s+)?{WEEKDAY}|and\s+a\s+half|from\b|until|till|bis|only|nur|-|–|for\s+{NUMBER}\s*{UNIT}\b"
     rf"|(?:from|between|zwischen|von|starting|ab|after|vor|nach|to)\s+(?:at\s+)?(?={_CLOCK_LIKE}|next\b|the\b)))"
 )
-_ZONES = [
-    "est",
-    "edt",
-    "cst",
-    "cdt",
-    "mst",
-    "mdt",
-    "pst",
-    "pdt",
-    "gmt",
-    "bst",
-    "cet",
-    "cest",
-    "eet",
-    "jst",
-    "ist",
-    "mez",
-    "mesz",
-]
+_ZONES = ("est", "edt", "cst", "cdt", "mst", "mdt", "pst", "pdt", "gmt", "bst", "cet", "cest", "eet", "jst", "ist", "mez", "mesz")  # fmt: skip
 _BEHIND_IT = re.compile(
     rf"\s*(?P<word>[a-z]+\s+time\b|{any_of(_ZONES)}\b|(?:\d+\s*)?{UNIT}\b)(?=.*\b(?:to|about|that|an|daran|dass)\b)"
 )

@@ -35,23 +35,9 @@ NUMBERS = {
     **dict.fromkeys(("zweieinhalb", "two and a half"), 2.5),
 }
 HOURS = (
-    *("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"),
-    *(
-        "eins",
-        "ein",
-        "zwei",
-        "drei",
-        "vier",
-        "fünf",
-        "sechs",
-        "sieben",
-        "acht",
-        "neun",
-        "zehn",
-        "elf",
-        "zwölf",
-    ),
-)
+    "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+    "eins", "ein", "zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf",
+)  # fmt: skip
 MINUTES = {
     **dict.fromkeys(("ten", "zehn"), 10), **dict.fromkeys(("fifteen", "fünfzehn"), 15), **dict.fromkeys(("twenty", "zwanzig"), 20),
     **dict.fromkeys(("twenty-five", "twenty five", "fünfundzwanzig"), 25), **dict.fromkeys(("thirty", "dreißig", "dreissig"), 30),

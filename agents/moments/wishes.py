@@ -8,10 +8,10 @@ from typing import Literal
 
 import msgspec
 
-from agents.moments.days import NoMomentError
+from agents.moments.errors import NoMomentError
 from agents.moments.moments import Moment, moment_of
-from agents.moments.pieces import Span, spans
 from agents.moments.repetitions import repeats
+from agents.moments.time_pieces import Span, spans
 from agents.moments.unread_words import check_beside, check_hour
 from agents.moments.vocabulary import NUMBER, UNIT
 
@@ -140,21 +140,21 @@ def wish_of(text: str, now: datetime) -> Wish | None:
     """
     if len(text) > LONGEST:
         return None
-    said = " ".join(text.replace("’", "'").split())
-    polite = re.match(_POLITE, said, re.IGNORECASE)
+    sentence = " ".join(text.replace("’", "'").split())
+    polite = re.match(_POLITE, sentence, re.IGNORECASE)
     begins = polite.end() if polite else 0
     for pattern, known in _SAID_OTHERWISE:
-        if (other := pattern.match(said, begins)) is not None:
-            said = other.expand(known) + said[other.end() :]
-    low = said.lower()
-    if len(low) != len(said):  # a letter that grows in small: places would be others
-        said = low
+        if (other := pattern.match(sentence, begins)) is not None:
+            sentence = other.expand(known) + sentence[other.end() :]
+    low = sentence.lower()
+    if len(low) != len(sentence):  # a letter that grows in small: places would be others
+        sentence = low
     bare = low.rstrip(" .!?…")
     if _LIST.fullmatch(bare):
         return Wish("list")
     if (hours := _QUIET.fullmatch(bare)) is not None:
         return Wish("quiet", quiet=_quiet_hours(hours["when"]))
-    return _change(bare, now) or _reminder(said, low, now) or _order(said, low, now)
+    return _change(bare, now) or _reminder(sentence, low, now) or _order(sentence, low, now)
 
 
 def when(text: str, now: datetime) -> Moment:
@@ -182,19 +182,19 @@ def _change(bare: str, now: datetime) -> Wish | None:
             return None
         moment, to = None, ""
         if action in ("move", "snooze"):
-            told = re.sub(r"^(?:for|auf)\s+", "", (groups.get("when") or "").strip())
-            bare_time = _BY.sub("", told)
+            when = re.sub(r"^(?:for|auf)\s+", "", (groups.get("when") or "").strip())
+            bare_time = _BY.sub("", when)
             to = next(
                 (
                     one
-                    for one in (told, f"at {told}" if action == "move" else f"in {bare_time}")
+                    for one in (when, f"at {when}" if action == "move" else f"in {bare_time}")
                     if spans(one)
                 ),
                 "",
             )
-            if action == "move" and _BY.match(told) and spans(f"in {bare_time}"):
-                to = told
-            if not to and (told or action == "move"):
+            if action == "move" and _BY.match(when) and spans(f"in {bare_time}"):
+                to = when
+            if not to and (when or action == "move"):
                 continue
             moment = moment_of(_joined(spans(to)), now) if to and action == "snooze" else None
         if not plainly and which:
@@ -233,17 +233,17 @@ def _words_of(which: str) -> str | None:
     return (about["words"] or about["before"]) if about is not None else None
 
 
-def _reminder(said: str, low: str, now: datetime) -> Wish | None:
+def _reminder(sentence: str, low: str, now: datetime) -> Wish | None:
     found = _REMIND.match(low)
     if found is None:
-        if other := _REMIND_OTHERS.match(said):
+        if other := _REMIND_OTHERS.match(sentence):
             raise NoMomentError(
                 f"Only you are reminded here, not {other['who']}; nothing was set.",
                 do=f"Say “remind me tomorrow at 9 to tell {other['who']}”.",
             )
         return None
     begins = found.start("rest")
-    rest, shown = low[begins:], said[begins:]
+    rest, shown = low[begins:], sentence[begins:]
     if re.match(r"\s+(?:what|who|where|why|how|which|was|wer|wo|warum|wie)\b", rest):
         return None  # asks for what is known
     word = _bare_time(rest)  # "set a timer for 10 minutes", "set an alarm for 7"
@@ -263,11 +263,11 @@ def _reminder(said: str, low: str, now: datetime) -> Wish | None:
     return Wish("add", what or ("wake up" if found["wake"] else "the time is up"), moment=moment)
 
 
-def _order(said: str, low: str, now: datetime) -> Wish | None:
+def _order(sentence: str, low: str, now: datetime) -> Wish | None:
     """ "every weekday at seven tell me the weather", "in 20 minutes ask Rose how the garden is"."""
     start = re.compile(_POLITE).match(low)
     begins = start.end() if start else 0
-    rest, shown = low[begins:], said[begins:]
+    rest, shown = low[begins:], sentence[begins:]
     times = spans(rest)
     if not times:
         return None
@@ -281,8 +281,8 @@ def _order(said: str, low: str, now: datetime) -> Wish | None:
     if len(words.split()) < 2 or _NO_ORDER.match(words) or low.rstrip().endswith("?"):
         return None
     if again := _REMIND.match(words):
-        told = _without(what[again.start("rest") :], []) or what
-        return Wish("add", told, moment=moment_of(chosen[0].pieces, now, wakes=bool(again["wake"])))
+        order = _without(what[again.start("rest") :], []) or what
+        return Wish("add", order, moment=moment_of(chosen[0].pieces, now, wakes=bool(again["wake"])))
     if leading and not ({"repeat", "wait", "clock"} & times[0].pieces.keys()):
         return None  # "tomorrow is monday", "today I feel fine"
     check_hour(rest, chosen[0])
@@ -304,8 +304,8 @@ _FOR = re.compile(r"\s*(?:(?:for|auf|von|of|über|:)\s+)?")
 
 def _bare_time(rest: str) -> str:
     """The word that makes a time of a bare "10 minutes" or "for 7"; "" where none is needed."""
-    told = rest[place.end() :] if (place := _FOR.match(rest)) else rest
-    times = spans(f"in {told}")
+    remainder = rest[place.end() :] if (place := _FOR.match(rest)) else rest
+    times = spans(f"in {remainder}")
     if times and times[0].start == 0 and "wait" in times[0].pieces:
         return "in"
     return "at" if re.match(r"\s*(?:for|auf)\s+\d", rest) and not spans(rest) else ""
@@ -370,8 +370,8 @@ def _is_last(rest: str, span: Span) -> bool:
 def _joined(times: list[Span]) -> dict[str, dict[str, str]]:
     pieces: dict[str, dict[str, str]] = {}
     for one in times:
-        for kind, said in one.pieces.items():
-            pieces.setdefault(kind, dict(said))
+        for kind, piece in one.pieces.items():
+            pieces.setdefault(kind, dict(piece))
     return pieces
 
 

@@ -17,7 +17,6 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from agents.packages import package_folder
-from agents.packages.package_folder import installed
 from agents.packages.requirements import (
     checked_requirement,
     declared_requirements,
@@ -25,8 +24,8 @@ from agents.packages.requirements import (
     packages_for_hint,
     requirements_for,
 )
-from agents.runtime import programs
-from agents.workers.sandbox import AUTO
+from agents.programs import programs
+from agents.runtimes.python.sandbox.sandbox import AUTO
 
 __all__ = [
     "InstallReport",
@@ -35,7 +34,6 @@ __all__ = [
     "declared_requirements",
     "hint_for",
     "install",
-    "installed",
     "package_for",
     "requirements_for",
 ]
@@ -178,5 +176,5 @@ def _folder_of(index: str) -> list[str]:
 def _complaint(output: bytes) -> str:
     lines = [line.strip() for line in output.decode("utf-8", "replace").splitlines() if line.strip()]
     errors = [line.split(":", 1)[1].strip() for line in lines if line.lower().startswith("error:")]
-    told = [error for error in errors if error != "Exception:"]  # then comes a traceback
-    return (told or lines or ["no reason given"])[-1][:200]
+    complaints = [error for error in errors if error != "Exception:"]  # then comes a traceback
+    return (complaints or lines or ["no reason given"])[-1][:200]

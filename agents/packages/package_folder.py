@@ -94,12 +94,6 @@ def locked(path: Path, seconds: float) -> Iterator[PackageFolder]:
         os.close(beside)
 
 
-def installed(path: Path) -> dict[str, str]:
-    """Name (as indexes compare it) to version of every package in the folder ``path``."""
-    with _opened(str(path), None) as folder:
-        return _packages(folder)
-
-
 def _previous(name: str) -> str:
     return f"{name}.old"
 

@@ -18,10 +18,18 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from agents.runtime import programs
-from agents.workers import devices, landlock, namespaces, privileges, sandbox, seccomp, syscalls
-from agents.workers.sandbox import Sandbox
-from agents.workers.syscalls import (
+from agents.programs import programs
+from agents.runtimes.python.sandbox import (
+    devices,
+    landlock,
+    namespaces,
+    privileges,
+    sandbox,
+    seccomp,
+    syscalls,
+)
+from agents.runtimes.python.sandbox.sandbox import Sandbox
+from agents.runtimes.python.sandbox.syscalls import (
     LINUX,
     MS_BIND,
     MS_NODEV,

@@ -50,7 +50,7 @@ class Abilities(msgspec.Struct, frozen=True):
         return None
 
     def without_parameters(
-        self, parameters: Mapping[str, Any], said: str, status: int, meaning: Meaning
+        self, parameters: Mapping[str, Any], sentence: str, status: int, meaning: Meaning
     ) -> Abilities | None:
         """The abilities left after a refusal that names one of a program's ``parameters``, or may be meant for them.
 
@@ -59,7 +59,7 @@ class Abilities(msgspec.Struct, frozen=True):
         sent = parameters.keys() - self.refused
         if status not in _OF_REQUEST:
             return None
-        named = {name for name in sent if re.search(rf"\b{re.escape(name)}\b", said)}
+        named = {name for name in sent if re.search(rf"\b{re.escape(name)}\b", sentence)}
         if not named and meaning is Meaning.REQUEST:
             named = set(sent)
         return replace(self, refused=self.refused | named) if named else None

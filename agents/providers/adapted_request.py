@@ -94,9 +94,9 @@ class AdaptedRequest:
 
     async def _fit_tools(self, most: int) -> None:
         if chat_request.size(self._tools) > most:
-            certainty = await load("agents.providers.offline.certainty")
+            matching = await load("agents.providers.offline.next_step")
             self._tools = await asyncio.to_thread(
-                certainty.best_tools, chat_request.question(self._request.messages), self._tools, most
+                matching.best_tools, chat_request.question(self._request.messages), self._tools, most
             )
 
     def _fit_system(self, most: int) -> bool:
@@ -125,9 +125,9 @@ class AdaptedRequest:
         sent = {name: body[name] for name in names if name in body}
         if body.get("tool_choice", "auto") != "auto":
             sent["tool_choice"] = body["tool_choice"]
-        said = f"{refusal.said} {refusal.sent}"
+        texts = f"{refusal.server_sentence} {refusal.sent}"
         return (
-            self.abilities.without_parameters(sent, said, refusal.status, refusal.meaning) if sent else None
+            self.abilities.without_parameters(sent, texts, refusal.status, refusal.meaning) if sent else None
         )
 
     def ask_plainly(self) -> bool:
@@ -165,11 +165,13 @@ class AdaptedRequest:
         """Leaves older messages out; by the server's own figures where it names them."""
         whole = self._fixed() + chat_request.size(self._request.messages)
         sent = self._fixed() + chat_request.size(body["messages"])
-        if refusal.held:
-            self.context = refusal.held
+        if refusal.context_tokens:
+            self.context = refusal.context_tokens
         most = int(sent * 0.6)
-        if refusal.held and refusal.needed:
-            most = min(int(sent * refusal.held / refusal.needed * (1 - _FOR_ANSWER)), int(sent * 0.9))
+        if refusal.context_tokens and refusal.needed:
+            most = min(
+                int(sent * refusal.context_tokens / refusal.needed * (1 - _FOR_ANSWER)), int(sent * 0.9)
+            )
         before, self._most = self._left_out, most
         fitted = self._fitted()
         return whole > 0 and fitted.left_out > before

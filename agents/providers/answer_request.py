@@ -188,24 +188,33 @@ async def _head(request: Any, most: float, listener: Listener) -> ClientResponse
     """The response once its head is there, with a word to the person every ten seconds. Raises ``TimeoutError``."""
     began = time.monotonic()
     asking = asyncio.ensure_future(_entered(request))
+    given = False
     try:
         while True:
             left = most - (time.monotonic() - began)
             done, _ = await asyncio.wait({asking}, timeout=max(0.0, min(FIRST_WORD_SECONDS, left)))
             if done:
+                given = True
                 return asking.result()
             if left <= FIRST_WORD_SECONDS:
                 raise TimeoutError
             if listener.on_wait is not None:
                 listener.on_wait(time.monotonic() - began)
     finally:
-        if not asking.done():
+        if not given:
             asking.cancel()
+            asking.add_done_callback(_hang_up)
 
 
 async def _entered(request: Any) -> ClientResponse:
     response: ClientResponse = await request
     return response
+
+
+def _hang_up(asking: asyncio.Future[ClientResponse]) -> None:
+    """Closes a response that came in the moment in which nobody waited for it any more: else its server goes on."""
+    if not asking.cancelled() and asking.exception() is None:
+        asking.result().close()
 
 
 async def _read(
@@ -215,7 +224,7 @@ async def _read(
     import aiohttp
 
     silent_since = time.monotonic()
-    told = 0.0
+    reported = 0.0
     while not reader.complete:
         silence = time.monotonic() - silent_since
         if reader.finished and silence >= _AFTER_END_SECONDS:
@@ -230,8 +239,12 @@ async def _read(
         except TimeoutError:
             _tell(reader.pause(), listener, shown)
             silence = time.monotonic() - silent_since
-            if silence - told >= FIRST_WORD_SECONDS and listener.on_wait is not None and not reader.finished:
-                told = silence
+            if (
+                silence - reported >= FIRST_WORD_SECONDS
+                and listener.on_wait is not None
+                and not reader.finished
+            ):
+                reported = silence
                 listener.on_wait(silence)
             continue
         except (aiohttp.ClientError, OSError, ValueError) as error:
@@ -239,7 +252,7 @@ async def _read(
             return type(error).__name__
         if not octets:
             return ""
-        silent_since, told = time.monotonic(), 0.0
+        silent_since, reported = time.monotonic(), 0.0
         for begin in range(0, len(octets), _SLICE):
             _tell(reader.feed(octets[begin : begin + _SLICE]), listener, shown)
             if begin:
@@ -294,7 +307,7 @@ def _refusal_in(answer: ModelAnswer, ended: str, secrets: tuple[str, ...]) -> Re
         if ended:
             return Refusal(Meaning.BROKE_OFF, sent=ended)
         found = refusals.read(answer.stray.lstrip(), 0, 0.0, secrets)
-        if found.meaning is Meaning.SERVER or not _is_sentence(found.said):
+        if found.meaning is Meaning.SERVER or not _is_sentence(found.server_sentence):
             return Refusal(Meaning.NOT_A_MODEL_SERVER, sent=found.sent)
         return found
     if answer.ending is Ending.NO_ANSWER:

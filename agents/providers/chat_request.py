@@ -158,8 +158,8 @@ def _said_first(system: str, messages: list[Message]) -> list[Message]:
     """The messages with the system text before the first sentence of the person."""
     for at, message in enumerate(messages):
         if message.get("role") == "user":
-            told = {**message, "content": _joined(system, message.get("content"))}
-            return [*messages[:at], told, *messages[at + 1 :]]
+            joined = {**message, "content": _joined(system, message.get("content"))}
+            return [*messages[:at], joined, *messages[at + 1 :]]
     return [{"role": "user", "content": system}, *messages]
 
 

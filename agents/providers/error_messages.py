@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.errors import ModelUnavailableError, PictureRefusedError
+from agents.errors import AgentError, ModelUnavailableError
 from agents.providers.refusals import REMEDIES, Meaning, Refusal
 
 _PICTURES_DO = REMEDIES[Meaning.NO_PICTURES]
@@ -20,7 +20,7 @@ def unavailable(
         upstream_status=refusal.status,
         model=model,
         meaning=refusal.meaning,
-        said=refusal.said,
+        server_sentence=refusal.server_sentence,
         wait=refusal.wait,
     )
 
@@ -31,26 +31,26 @@ def taken_over(model: str, what: str) -> ModelUnavailableError:
     return ModelUnavailableError(f"{what.rstrip('.')} in place of the model server.", do=do, model=model)
 
 
-def pictures_refused(
-    model: str, count: int, problem: ModelUnavailableError | None = None
-) -> PictureRefusedError:
+def pictures_refused(model: str, count: int, problem: ModelUnavailableError | None = None) -> AgentError:
     """The model takes no pictures, or its server refused a request with some."""
     them = "the picture" if count == 1 else "the pictures"
     if problem is None:
-        return PictureRefusedError(f"Model '{model}' takes no pictures.", do=_PICTURES_DO)
-    why = f" The server says: {problem.said}" if problem.said else ""
-    return PictureRefusedError(f"Model '{model}' did not take {them}.{why}", do=_PICTURES_DO)
+        return AgentError(f"Model '{model}' takes no pictures.", do=_PICTURES_DO, code="picture_refused")
+    why = f" The server says: {problem.server_sentence}" if problem.server_sentence else ""
+    return AgentError(f"Model '{model}' did not take {them}.{why}", do=_PICTURES_DO, code="picture_refused")
 
 
-def no_model_for_pictures(do: str) -> PictureRefusedError:
+def no_model_for_pictures(do: str) -> AgentError:
     """There is only keyword matching."""
-    return PictureRefusedError("No model is set up, and without one nobody can see a picture.", do=do)
+    return AgentError(
+        "No model is set up, and without one nobody can see a picture.", do=do, code="picture_refused"
+    )
 
 
 def _sentence(refusal: Refusal, label: str, model: str, seconds: float) -> str:
     wait = f" It asks to wait {refusal.wait:.0f} s." if refusal.wait >= 1 else ""
-    if refusal.said:
-        return f"{label} said: “{refusal.said}”.{wait}"
+    if refusal.server_sentence:
+        return f"{label} said: “{refusal.server_sentence}”.{wait}"
     match refusal.meaning:
         case Meaning.SILENT:
             return f"{label} doesn't answer."

@@ -22,14 +22,14 @@ def replied_without(problem: ModelUnavailableError | None) -> str:
         return ""
     do = f" — {problem.do}" if problem.do else ""
     why = str(problem)
-    told = why if problem.wait >= 1 else why.rstrip(".")
-    return f"{told} Replied without it{do}." if problem.wait >= 1 else f"{told}; replied without it{do}."
+    reason = why if problem.wait >= 1 else why.rstrip(".")
+    return f"{reason} Replied without it{do}." if problem.wait >= 1 else f"{reason}; replied without it{do}."
 
 
 async def complete(managed: ManagedProvider, request: ModelRequest) -> Completion:
     """Asks the model once. Pictures of earlier sentences become words for a model that takes none.
 
-    Raises ``PictureRefusedError`` where the sentence that is answered has some.
+    Raises ``picture_refused`` where the sentence that is answered has some.
     """
     with managed.asked(request.model):
         return await _complete_as_seen(managed, request)

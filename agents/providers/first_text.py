@@ -1,4 +1,4 @@
-"""The text that every model call of this machine begins with, whoever makes it: brainstem, twin, listener, agent."""
+"""The text that every model call of this machine begins with: those of brainstem, twins, listeners and agents."""
 
 from __future__ import annotations
 

@@ -22,20 +22,6 @@ from agents.providers.json_http import ask
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 
-class LoginFailedError(AgentError):
-    """GitHub gave no code to sign in with."""
-
-    code = "login_failed"
-    status = 502
-
-
-class LoginFixedError(AgentError):
-    """The account cannot be switched: a given token comes before any other."""
-
-    code = "login_fixed"
-    status = 409
-
-
 class _Pending(msgspec.Struct):
     device_code: str
     user_code: str
@@ -70,7 +56,7 @@ class GitHubLogin:
         self._lock = asyncio.Lock()
 
     async def start(self) -> dict[str, Any]:
-        """``{user_code, verification_uri}``; the same ones while they are valid. Raises LoginFailedError."""
+        """``{user_code, verification_uri}``; the same ones while they are valid. Raises AgentError."""
         async with self._lock:
             pending = await self._current() or await self._begin()
             return {"user_code": pending.user_code, "verification_uri": pending.verification_uri}
@@ -78,11 +64,13 @@ class GitHubLogin:
     async def switch(self) -> dict[str, Any]:
         """``{status:"ok", user_code, verification_uri}`` of a fresh code, to sign in as somebody else.
 
-        The present account stays until the new one is confirmed. Raises LoginFailedError, LoginFixedError.
+        The present account stays until the new one is confirmed. Raises AgentError, AgentError.
         """
         if self._token.source == "given":
-            raise LoginFixedError(
-                "GITHUB_TOKEN is set and comes first.", do="unset GITHUB_TOKEN, then switch"
+            raise AgentError(
+                "GITHUB_TOKEN is set and comes first.",
+                do="unset GITHUB_TOKEN, then switch",
+                code="login_fixed",
             )
         async with self._lock:
             await self._forget()
@@ -157,7 +145,7 @@ class GitHubLogin:
         pending = _pending(reply.data, self._clock() + lasts if isinstance(lasts, int | float) else None)
         if pending is None:
             why = f"GitHub answered {reply.status}." if reply.status else "GitHub doesn't answer."
-            raise LoginFailedError(why, do="check the connection, then try again")
+            raise AgentError(why, do="check the connection, then try again", code="login_failed")
         self._pending, self._next_poll = pending, 0.0
         if self._path is not None:
             await secret_file.write(self._path, asdict(pending))

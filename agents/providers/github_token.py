@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from agents.programs import programs
 from agents.providers import secret_file
 from agents.providers.json_http import ask
-from agents.runtime import programs
 
 CLIENT_ID = "Iv1.b507a08c87ecfe98"
 _GH_AGAIN = 600.0  # seconds before `gh` is asked again after it had nothing

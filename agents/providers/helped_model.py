@@ -7,7 +7,7 @@ import itertools
 import re
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import Any
 
 import orjson
@@ -78,10 +78,10 @@ class HelpedModels:
                 return await self._worded(ask, request, offered, results, traits)
             return completion
         # The outcomes are learnt of every model, so that one that fails is helped from then on.
-        certainty = await load("agents.providers.offline.certainty")
+        matching = await load("agents.providers.offline.next_step")
         summaries = request.summaries() if request.summaries is not None else {}
         asked = _until_question(request.messages)
-        choice = await asyncio.to_thread(certainty.choose, asked, request.agents, summaries)
+        choice = await asyncio.to_thread(matching.choose, asked, request.agents, summaries)
         help_given = self.help_for(model, traits)
         if choice is None or _is_answered(request.messages, choice.name):
             return await ask(offered)
@@ -95,7 +95,7 @@ class HelpedModels:
             if choice.name:
                 self._note(model, Outcome.CALLED if meant else Outcome.MISSED)
             if own is not None and (
-                meant or not certainty.orders_remembering(question_of(asked), choice.name)
+                meant or not matching.orders_remembering(question_of(asked), choice.name)
             ):
                 return own
         if choice.text:
@@ -127,17 +127,17 @@ class HelpedModels:
 
         ``offered`` is the request as it is asked where nothing was returned that concerns the question.
         """
-        certainty = await load("agents.providers.offline.certainty")
+        matching = await load("agents.providers.offline.next_step")
         question = question_of(request.messages)
         name, result = results[0]
-        looked_up = certainty.looks_up(_until_question(request.messages), request.agents, name)
+        looked_up = matching.looks_up(_until_question(request.messages), request.agents, name)
         if looked_up:
-            result = certainty.found_by_lookup(question, result)
+            result = matching.found_by_lookup(question, result)
             if not result:  # nothing is remembered of it: the model answers, as if nobody had looked
                 return await ask(replace(offered, messages=_until_question(request.messages), round=0))
-        plain = f"I remember: {result}" if looked_up else certainty.plainly(results)
+        plain = f"I remember: {result}" if looked_up else matching.plainly(results)
         worded = None
-        if len(results) == 1 and not certainty.is_failure(results) and can_word(plain, traits):
+        if len(results) == 1 and not matching.is_failure(results) and can_word(plain, traits):
             worded = await _wording(
                 ask, request, _task(question, name, result if looked_up else plain), plain
             )
@@ -175,12 +175,12 @@ async def _own_call(ask: AskModel, request: ModelRequest) -> Completion | None:
 async def _wording(ask: AskModel, request: ModelRequest, task: Message, plain: str) -> Completion | None:
     """The wording of a result by the model; None where it does not come to an end."""
     too_long = asyncio.Event()
-    said = 0
+    letters = 0
 
     def on_text(piece: str) -> None:
-        nonlocal said
-        said += len(piece)
-        if said > longest_wording(plain):
+        nonlocal letters
+        letters += len(piece)
+        if letters > longest_wording(plain):
             too_long.set()
 
     async def character() -> str:
@@ -205,8 +205,10 @@ async def _stopped(work: Coroutine[Any, Any, Completion]) -> AsyncIterator[async
     finally:
         if not task.done():
             task.cancel()
-            with suppress(asyncio.CancelledError, ModelUnavailableError):
-                await task
+            await asyncio.wait({task})  # a cancel of this turn meanwhile is its own, and goes on
+            error = None if task.cancelled() else task.exception()
+            if error is not None and not isinstance(error, ModelUnavailableError):
+                raise error
 
 
 async def _without_roster(request: ModelRequest) -> str:

@@ -41,7 +41,7 @@ class LocalServer(msgspec.Struct, frozen=True):
 
 
 async def find(urls: Sequence[str], within: float) -> list[LocalServer]:
-    """Those of ``urls`` that list at least one model, in order. All are asked at once, ``within`` s each."""
+    """The servers at ``urls`` that list at least one model, in order. All are asked at once, ``within`` s each."""
     return [one for one in await answering(urls, within) if one.models]
 
 
@@ -54,7 +54,7 @@ async def list_models(base_url: str, *, api_key: str = "", within: float) -> tup
 
 
 async def answering(urls: Sequence[str], within: float) -> list[LocalServer]:
-    """Those of ``urls`` where a model server answers, in order; also one that has no model yet."""
+    """The model servers that answer at ``urls``, in order; also one that has no model yet."""
 
     async def one(url: str) -> LocalServer | None:
         reply = await ask("GET", f"{url.rstrip('/')}/v1/models", within=within)

@@ -170,14 +170,14 @@ def keeps(result: str, wording: str, question: str) -> bool:
     known = set(_NUMBER.findall(result)) | set(_NUMBER.findall(question))
     if not set(_NUMBER.findall(wording)) <= known:
         return False
-    told, said = _stems(result), _stems(wording)
+    returned, worded = _stems(result), _stems(wording)
     numbers = set(_NUMBER.findall(result)) - set(_NUMBER.findall(question))
-    if len(told) > _LONGEST_SHORT:
-        return len(said & (told | _stems(question))) >= _SHARE_GROUNDED * len(said)
-    new = told - _stems(question)
-    if not all(number in wording for number in numbers) or (new and not new & said):
+    if len(returned) > _LONGEST_SHORT:
+        return len(worded & (returned | _stems(question))) >= _SHARE_GROUNDED * len(worded)
+    new = returned - _stems(question)
+    if not all(number in wording for number in numbers) or (new and not new & worded):
         return False
-    return len(told & said) >= _SHARE_KEPT * len(told)
+    return len(returned & worded) >= _SHARE_KEPT * len(returned)
 
 
 def _stems(text: str) -> set[str]:

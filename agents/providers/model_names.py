@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Sequence
 
@@ -13,12 +12,14 @@ _SHORT_LIST = 6
 
 
 def chat_models(ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Those of ``ids`` that are meant for conversation."""
+    """The models of ``ids`` that are meant for conversation."""
     return tuple(model for model in ids if not re.search(_NOT_FOR_CHAT, model))
 
 
 def nearest(model: str, listed: Sequence[str], otherwise: str = "") -> str:
     """Advice for a model that is not there: near names, else ``otherwise``, else what there is."""
+    import difflib  # where a name was misspelt, only
+
     wanted = model.casefold()
     folded = {name.casefold(): name for name in listed}
     near = [folded[name] for name in difflib.get_close_matches(wanted, list(folded), _MOST_NEAR, 0.5)]

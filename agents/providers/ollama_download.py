@@ -159,10 +159,14 @@ async def _lines(response: ClientResponse) -> AsyncIterator[bytes]:
 
 
 def _refused(event: dict[str, Any], status: int, model: str) -> DownloadError:
-    said = read_refusal(event, status).said if event else ""
-    if said:
-        do = "check the name at ollama.com/library" if _is_unknown(said) else "look at Ollama, then try again"
-        return DownloadError(f"Ollama said: “{said}”.", do=do)
+    reason = read_refusal(event, status).server_sentence if event else ""
+    if reason:
+        do = (
+            "check the name at ollama.com/library"
+            if _is_unknown(reason)
+            else "look at Ollama, then try again"
+        )
+        return DownloadError(f"Ollama said: “{reason}”.", do=do)
     if status in (404, 405):
         return DownloadError("This server cannot download models.", do=_OLD_DO.replace("{model}", model))
     return DownloadError(
@@ -170,9 +174,9 @@ def _refused(event: dict[str, Any], status: int, model: str) -> DownloadError:
     )
 
 
-def _is_unknown(said: str) -> bool:
+def _is_unknown(reason: str) -> bool:
     return (
-        re.search(r"not (?:found|exist)|does not exist|invalid model name|manifest", said, re.IGNORECASE)
+        re.search(r"not (?:found|exist)|does not exist|invalid model name|manifest", reason, re.IGNORECASE)
         is not None
     )
 

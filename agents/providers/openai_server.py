@@ -140,7 +140,7 @@ class OpenAIServer:
                 return _as_sent(self._broken(outcome.answer, refusal), body)
             if conversation.mend(refusal, body) or await conversation.offer_less(refusal):
                 continue
-            if any(map(has_pictures, body["messages"])) and says_blind(refusal.said):
+            if any(map(has_pictures, body["messages"])) and says_blind(refusal.server_sentence):
                 self._sees[model] = False
             if not refusal.may_pass or retries >= self._limits.max_retries or refusal.wait > _LONGEST_PAUSE:
                 break
@@ -223,10 +223,10 @@ class OpenAIServer:
         if status == 200:
             return kind, answer
         try:
-            told = bounded_json(answer, most_bytes=_MOST_HANDED_ON)
+            refusal = bounded_json(answer, most_bytes=_MOST_HANDED_ON)
         except ValueError:
-            told = answer.decode("utf-8", "replace")
-        problem = self._problem(read_refusal(told, status, secrets=self._secrets), self.model)
+            refusal = answer.decode("utf-8", "replace")
+        problem = self._problem(read_refusal(refusal, status, secrets=self._secrets), self.model)
         problem.upstream_status = status
         raise problem
 
@@ -291,7 +291,7 @@ class OpenAIServer:
     def _broken(self, answer: ModelAnswer, refusal: Refusal) -> Completion:
         """The completion of an answer that broke off after a person had seen some of it."""
         problem = self._problem(refusal, answer.model)
-        why = str(problem) if refusal.said else f"{self._label} broke off"
+        why = str(problem) if refusal.server_sentence else f"{self._label} broke off"
         completion = _completion(answer, f"{why.rstrip('.')}; the answer is not whole — {problem.do}.")
         completion.cut, completion.tool_calls = True, ()
         return completion
@@ -306,8 +306,8 @@ class OpenAIServer:
 
 
 def _is_empty(answer: ModelAnswer) -> bool:
-    said = answer.text.strip() or answer.thoughts or answer.calls
-    return answer.ending is Ending.FINISHED and not said
+    has_answer = answer.text.strip() or answer.thoughts or answer.calls
+    return answer.ending is Ending.FINISHED and not has_answer
 
 
 def _pieces_to(request: ModelRequest) -> Callable[[Piece], None] | None:

@@ -79,7 +79,7 @@ class ModelRequest(msgspec.Struct):
     on_text: Callable[[str], None] | None = None
     round: int = 0
     extra: dict[str, Any] = msgspec.field(default_factory=dict)
-    everyday: Callable[[], ModelRequest] | None = None
+    everyday: Callable[[ModelRequest], ModelRequest] | None = None
     summaries: Callable[[], dict[str, str]] | None = None
     pictures: int = 0
     on_thought: Callable[[str], None] | None = None
@@ -101,7 +101,7 @@ class ModelRequest(msgspec.Struct):
 
 
 class Provider(Protocol):
-    """Something that answers chat-completions with tools (architecture, "Thinking").
+    """A source of answers to chat-completions with tools (architecture, "Thinking").
 
     ``complete`` raises ``ModelUnavailableError`` when the model cannot answer, and is cancelled by
     cancelling its task. ``name`` is what screens show ("no model", "ollama", …).
@@ -195,12 +195,12 @@ class Usage(msgspec.Struct):
         """The fields that are reported: none where no tokens were counted, no cost where a price is missing."""
         if not (self.input_tokens or self.output_tokens):
             return {}
-        told: dict[str, Any] = {
+        usage: dict[str, Any] = {
             "tokens": self.input_tokens + self.output_tokens,
             "input_tokens": self.input_tokens,
             "output_tokens": self.output_tokens,
         }
-        return told if self.unpriced else {**told, "cost_usd": round(self.cost_usd, _DIGITS)}
+        return usage if self.unpriced else {**usage, "cost_usd": round(self.cost_usd, _DIGITS)}
 
 
 def _lenient(text: str) -> dict[str, float]:

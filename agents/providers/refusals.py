@@ -170,18 +170,18 @@ _TRIED_AGAIN = frozenset(
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """One refusal. ``said`` is the server's sentence, "" without one; ``sent`` what it sent, for the log.
+    """A refusal. ``server_sentence`` is the server's sentence, "" without one; ``sent`` what it sent, for the log.
 
-    ``wait`` are the seconds that it asks to wait. ``held`` and ``needed`` are tokens, where it names them for a
+    ``wait`` are the seconds that it asks to wait. ``context_tokens`` and ``needed`` are tokens, where it names them for a
     context that is exceeded.
     """
 
     meaning: Meaning
-    said: str = ""
+    server_sentence: str = ""
     sent: str = ""
     status: int = 0
     wait: float = 0.0
-    held: int = 0
+    context_tokens: int = 0
     needed: int = 0
 
     @property
@@ -196,10 +196,10 @@ def read(error: object, status: int, wait: float = 0.0, secrets: Iterable[str] =
     sent = scrub(sent[:_MOST_READ], secrets)
     if sent[:1] == "<":
         return Refusal(Meaning.NOT_A_MODEL_SERVER, "", sent, status, wait)
-    said = scrub(_sentence(error)[:_MOST_READ], secrets)
-    meaning = _meaning(_codes(error), (said or sent)[:_MOST_SEARCHED], status)
-    held, needed = _tokens(error, said) if meaning is Meaning.CONTEXT else (0, 0)
-    return Refusal(meaning, shown(said), sent, status, wait or _asked_wait(error), held, needed)
+    sentence = scrub(_sentence(error)[:_MOST_READ], secrets)
+    meaning = _meaning(_codes(error), (sentence or sent)[:_MOST_SEARCHED], status)
+    context_tokens, needed = _tokens(error, sentence) if meaning is Meaning.CONTEXT else (0, 0)
+    return Refusal(meaning, shown(sentence), sent, status, wait or _asked_wait(error), context_tokens, needed)
 
 
 def scrub(text: str, secrets: Iterable[str]) -> str:
@@ -211,9 +211,9 @@ def scrub(text: str, secrets: Iterable[str]) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
-def shown(said: str) -> str:
+def shown(sentence: str) -> str:
     """A sentence at a length for people."""
-    return said if len(said) <= MOST_SAID else f"{said[: MOST_SAID - 1].rstrip()}…"
+    return sentence if len(sentence) <= MOST_SAID else f"{sentence[: MOST_SAID - 1].rstrip()}…"
 
 
 def seconds_to_wait(headers: Mapping[str, str], now: float) -> float:
@@ -236,12 +236,12 @@ def _until(date: str, now: float) -> float:
         return 0.0
 
 
-def _meaning(codes: str, said: str, status: int) -> Meaning:
+def _meaning(codes: str, sentence: str, status: int) -> Meaning:
     for meaning, words in _COMPILED_CODES:
         if words.search(codes):
             return meaning
     for meaning, words in _COMPILED:
-        if words.search(said):
+        if words.search(sentence):
             return meaning
     if status in _STATUSES:
         return _STATUSES[status]
@@ -272,9 +272,9 @@ def _sentence(error: object, depth: int = 0) -> str:
     if isinstance(metadata, dict) and (raw := _sentence(metadata.get("raw"), depth + 1)):
         return raw
     for key in ("message", "error", "detail", "msg", "error_description", "title", "reason"):
-        if said := _sentence(error.get(key), depth + 1):
+        if sentence := _sentence(error.get(key), depth + 1):
             where = error.get("loc")  # FastAPI: the field that is meant
-            return f"{where[-1]}: {said}" if isinstance(where, list) and where else said
+            return f"{where[-1]}: {sentence}" if isinstance(where, list) and where else sentence
     return ""
 
 
@@ -297,19 +297,19 @@ _HELD_KEYS = ("n_ctx", "max_context_length", "max_model_len")
 _NEEDED_KEYS = ("n_prompt_tokens", "prompt_tokens")
 
 
-def _tokens(error: object, said: str) -> tuple[int, int]:
+def _tokens(error: object, sentence: str) -> tuple[int, int]:
     """Tokens that the context holds and the request needs, 0 where a refusal does not name them."""
-    held = needed = 0
+    context_tokens = needed = 0
     while isinstance(error, dict):
-        held = held or _first(error, _HELD_KEYS)
+        context_tokens = context_tokens or _first(error, _HELD_KEYS)
         needed = needed or _first(error, _NEEDED_KEYS)
         error = error.get("error")
-    numbers = sorted({int(found) for found in _NUMBERS.findall(said)})
-    named = _LIMIT.search(said)
+    numbers = sorted({int(found) for found in _NUMBERS.findall(sentence)})
+    named = _LIMIT.search(sentence)
     if numbers:
-        held = held or (int(named[1]) if named else numbers[0])
-        needed = needed or (numbers[-1] if numbers[-1] > held else 0)
-    return (held, needed) if not needed or needed > held else (held, 0)
+        context_tokens = context_tokens or (int(named[1]) if named else numbers[0])
+        needed = needed or (numbers[-1] if numbers[-1] > context_tokens else 0)
+    return (context_tokens, needed) if not needed or needed > context_tokens else (context_tokens, 0)
 
 
 def _first(error: dict[str, Any], keys: Iterable[str]) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import msgspec
 from msgspec import to_builtins
@@ -41,7 +41,7 @@ __all__ = [
     "UnknownModelError",
 ]
 
-Remember = Callable[[str], Awaitable[None]]
+Remember = Callable[[str], Awaitable[object]]
 """Persists the model picked on a screen; ``""`` is automatic."""
 
 _NO_MODEL_DO = "start Ollama, or rappd models connect"
@@ -81,6 +81,13 @@ class ProviderDescription(msgspec.Struct, frozen=True):
     refusal: str = ""
     refused_at: float = 0.0
     helped: bool = False
+
+
+class ModelSet(TypedDict):
+    """The model that answers until further notice; ``auto``: nobody chose it."""
+
+    model: str
+    auto: NotRequired[bool]
 
 
 class ProviderSelector:
@@ -247,7 +254,7 @@ class ProviderSelector:
         if model not in listed:
             raise UnknownModelError(f'{self.name} has no model "{model}".', do=nearest(model, listed))
 
-    async def set_model(self, model: str) -> dict[str, Any]:
+    async def set_model(self, model: str) -> ModelSet:
         """Chooses ``model`` until further notice: ``{model}``, or ``{model, auto: true}`` for "auto".
 
         Raises UnknownModelError.
@@ -330,7 +337,9 @@ class ProviderSelector:
     async def _with(self, managed: ManagedProvider, request: ModelRequest) -> Completion:
         try:
             async with managed.in_use():
-                asked = request if managed.configured or request.everyday is None else request.everyday()
+                asked = (
+                    request if managed.configured or request.everyday is None else request.everyday(request)
+                )
                 completion = await self._by_model(managed, asked)
                 completion.unconfigured = not managed.configured
                 completion.provider = managed.provider.name

@@ -41,7 +41,7 @@ class CheckResult(msgspec.Struct, frozen=True):
 
     ``text`` and ``do`` are for people, ``model`` is the one that was tried, ``models`` those that the server lists.
     ``address`` is one to use in place of the one that was tried, where another works. ``server`` is the program or the
-    host that was asked, ``said`` its own sentence where it refused.
+    host that was asked, ``server_sentence`` its own sentence where it refused.
     """
 
     reason: str = ""
@@ -52,7 +52,7 @@ class CheckResult(msgspec.Struct, frozen=True):
     seconds: float = 0.0
     address: str = ""
     server: str = ""
-    said: str = ""
+    server_sentence: str = msgspec.field(default="", name="said")
 
     @property
     def works(self) -> bool:
@@ -143,7 +143,7 @@ async def _answers(
             "test again in a minute, it may still be loading; or choose a smaller model",
         )
     if reply.status in (400, 404, 422):
-        return replace(_refused_model(url, model, models, reply), said=_said(reply, key))
+        return replace(_refused_model(url, model, models, reply), server_sentence=_sentence_of(reply, key))
     problem = _problem(url, reply, within, key)
     if problem is not None:
         return problem
@@ -157,9 +157,9 @@ def _kind(url: str, listed: JsonReply) -> str:
     return kind_of_listing(listed) or shown(url)
 
 
-def _said(reply: JsonReply, key: str) -> str:
+def _sentence_of(reply: JsonReply, key: str) -> str:
     """A server's own sentence of an error, "" where it sent none that is JSON."""
-    return read_refusal(reply.data, reply.status, secrets=(key,)).said if reply.data else ""
+    return read_refusal(reply.data, reply.status, secrets=(key,)).server_sentence if reply.data else ""
 
 
 def _problem(url: str, reply: JsonReply, within: float, key: str) -> CheckResult | None:
@@ -167,7 +167,11 @@ def _problem(url: str, reply: JsonReply, within: float, key: str) -> CheckResult
     if not reply.status:
         return _unanswered(url, reply.failure, within)
     found = _by_status(url, reply, has_key=bool(key))
-    return replace(found, server=shown(url), said=_said(reply, key)) if found is not None else None
+    return (
+        replace(found, server=shown(url), server_sentence=_sentence_of(reply, key))
+        if found is not None
+        else None
+    )
 
 
 def _by_status(url: str, reply: JsonReply, *, has_key: bool) -> CheckResult | None:

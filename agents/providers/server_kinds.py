@@ -207,15 +207,15 @@ def _context(answers: _Answers, model: str) -> int:
 
 def _billions(answers: _Answers, model: str) -> float:
     """Billions of parameters as llama.cpp and Ollama tell them."""
-    told: list[object] = []
+    sizes: list[object] = []
     for entry in _entries(answers.listed):
         meta = entry.get("meta")
         if entry.get("id") == model and isinstance(meta, dict):
-            told.append(meta.get("n_params"))
+            sizes.append(meta.get("n_params"))
     info = answers.shown.data.get("model_info")
     if isinstance(info, dict):
-        told.append(info.get("general.parameter_count"))
-    if found := next(filter(None, map(_whole, told)), 0):
+        sizes.append(info.get("general.parameter_count"))
+    if found := next(filter(None, map(_whole, sizes)), 0):
         return min(found / 1e9, _MOST_BILLIONS)
     details = answers.shown.data.get("details")
     return size_in_name(str(details.get("parameter_size", ""))[:40]) if isinstance(details, dict) else 0.0
@@ -227,8 +227,8 @@ def _tools(answers: _Answers) -> bool | None:
     if isinstance(capabilities, list):
         return "tools" in capabilities
     template = answers.props.data.get("chat_template_caps")
-    told = template.get("supports_tools") if isinstance(template, dict) else None
-    return told if isinstance(told, bool) else None
+    declared = template.get("supports_tools") if isinstance(template, dict) else None
+    return declared if isinstance(declared, bool) else None
 
 
 def _entries(reply: JsonReply) -> list[dict[str, Any]]:

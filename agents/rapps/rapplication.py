@@ -67,11 +67,6 @@ class Rapplication(msgspec.Struct, frozen=True):
         """True when it brings a page."""
         return any(file.path == f"rapps/{self.id}/ui/index.html" for file in self.files)
 
-    @property
-    def has_service(self) -> bool:
-        """True when it answers under ``/api/<id>``."""
-        return any(file.path.startswith("services/") for file in self.files)
-
 
 def read_rapplication(path: Path) -> Rapplication:
     """The rapplication in a folder or a zip (whose content may stand in one folder of its own); a shipped one is put together.

@@ -150,12 +150,12 @@ class _Kept:
 
 
 def _kept_of(instance: Any) -> _Kept:
-    held = getattr(instance, "__dict__", None)
-    if held is None:
+    attributes = getattr(instance, "__dict__", None)
+    if attributes is None:
         return _Kept()
-    kept = held.get("_slosh")
+    kept = attributes.get("_slosh")
     if not isinstance(kept, _Kept):
-        kept = held["_slosh"] = _Kept()
+        kept = attributes["_slosh"] = _Kept()
     return kept
 
 

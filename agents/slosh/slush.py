@@ -49,8 +49,10 @@ def slush_out(
         ("orientation", "orientation", ("confidence", "approach")),
         ("temporal_snapshot", "temporal", ("time_of_day", "fiscal")),
     ):
-        held = context.get(layer)
-        if isinstance(held, Mapping) and (shown := {part: held[part] for part in parts if part in held}):
+        content = context.get(layer)
+        if isinstance(content, Mapping) and (
+            shown := {part: content[part] for part in parts if part in content}
+        ):
             slush[key] = shown
     if confidence is not None:
         slush["confidence"] = confidence

@@ -19,7 +19,7 @@ def file_named(call: str, given: tuple[Any, ...], named: dict[str, Any]) -> Part
 
     Raises ``TypeError`` when it is neither, ``UnsafePathError`` when the name leads out.
     """
-    directory, file = _taken(named, _DIRECTORY), _taken(named, _FILE)
+    directory, file = _popped(named, _DIRECTORY), _popped(named, _FILE)
     if named:
         raise TypeError(f"{call}() got an unexpected argument {next(iter(named))!r}")
     names = [*([directory] if directory is not _NOT_GIVEN else []), *given]
@@ -31,7 +31,7 @@ def file_named(call: str, given: tuple[Any, ...], named: dict[str, Any]) -> Part
 
 def file_and_content(call: str, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Parts, Any]:
     """The same with content behind it: ``(path, content)`` or ``(directory, file, content)``."""
-    content = _taken(named, _CONTENT)
+    content = _popped(named, _CONTENT)
     if content is _NOT_GIVEN:
         if not given:
             raise TypeError(f"{call}() needs content")
@@ -40,7 +40,7 @@ def file_and_content(call: str, given: tuple[Any, ...], named: dict[str, Any]) -
     return file_named(call, given, named), content
 
 
-def _taken(named: dict[str, Any], names: tuple[str, ...]) -> Any:
+def _popped(named: dict[str, Any], names: tuple[str, ...]) -> Any:
     for name in names:
         if name in named:
             return named.pop(name)

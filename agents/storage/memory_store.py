@@ -7,7 +7,7 @@ import re
 import uuid
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import orjson
 
@@ -22,12 +22,17 @@ _VERSION_LENGTH = 16
 _EDITABLE = ("message", "theme", "tags")
 
 
-class NoSuchMemoryError(AgentError):
-    """A memory that is not there, or not any more."""
+class MemoryRow(TypedDict):
+    """A memory as screens get it; ``version`` is what a change of it has to name."""
 
-    code = "no_such_memory"
-    status = 404
-    exit_code = 4
+    key: str
+    message: str
+    theme: str
+    tags: list[str]
+    date: str
+    time: str
+    importance: int | None
+    version: str
 
 
 class MemoryChangedError(AgentError):
@@ -37,7 +42,7 @@ class MemoryChangedError(AgentError):
     status = 409
     exit_code = 9
 
-    def __init__(self, memory: dict[str, Any]) -> None:
+    def __init__(self, memory: MemoryRow) -> None:
         super().__init__("This memory has changed meanwhile.", do="Look at it again, then decide.")
         self.memory = memory
 
@@ -54,7 +59,7 @@ class MemoriesUnreadableError(AgentError):
 class MemoriesPage(NamedTuple):
     """``total`` memories of a person, ``found`` of them with the words searched for, and a part of these."""
 
-    memories: list[dict[str, Any]]
+    memories: list[MemoryRow]
     found: int
     total: int
 
@@ -88,7 +93,7 @@ class MemoryStore:
         found = [one for one in memories if _mentions(one, words)]
         return MemoriesPage(found[offset : offset + limit], len(found), len(memories))
 
-    def add(self, guid: str, fields: Mapping[str, Any], at: datetime) -> dict[str, Any]:
+    def add(self, guid: str, fields: Mapping[str, Any], at: datetime) -> MemoryRow:
         """Stores a new memory, as the agent that remembers does. ``message`` is among ``fields``."""
         value = {
             "conversation_id": guid or "current",
@@ -108,10 +113,10 @@ class MemoryStore:
         self._locked(_whose(guid), put)
         return _shown(key, value)
 
-    def change(self, guid: str, key: str, version: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    def change(self, guid: str, key: str, version: str, fields: Mapping[str, Any]) -> MemoryRow:
         """Sets ``message``, ``theme`` or ``tags`` of the memory that still is ``version``.
 
-        Raises ``NoSuchMemoryError``, ``MemoryChangedError``.
+        Raises ``no_such_memory``, ``MemoryChangedError``.
         """
 
         def correct(value: Any) -> Any:
@@ -123,11 +128,11 @@ class MemoryStore:
     def remove(self, guid: str, key: str, version: str) -> Any:
         """Deletes the memory that still is ``version``; returns it as it was stored, for ``put_back``.
 
-        Raises ``NoSuchMemoryError``, ``MemoryChangedError``.
+        Raises ``no_such_memory``, ``MemoryChangedError``.
         """
         return self._update(guid, key, version, None)
 
-    def put_back(self, guid: str, key: str, value: Any) -> dict[str, Any]:
+    def put_back(self, guid: str, key: str, value: Any) -> MemoryRow:
         """Stores a deleted memory again. Raises ``MemoryChangedError`` when its place is taken."""
         where = _whose(guid)
         if not self._exists(where):
@@ -222,7 +227,7 @@ def _whose(guid: str) -> Partition:
     return where
 
 
-def _shown(key: str, value: Any) -> dict[str, Any]:
+def _shown(key: str, value: Any) -> MemoryRow:
     """A memory for people. What is no object, some other program's, is shown as its text."""
     one = value if isinstance(value, dict) else {"message": _text(value)}
     tags = one.get("tags")
@@ -233,7 +238,7 @@ def _shown(key: str, value: Any) -> dict[str, Any]:
         "theme": _text(one.get("theme")),
         "date": _text(one.get("date")),
         "time": _text(one.get("time")),
-        "importance": one.get("importance") if isinstance(one.get("importance"), int) else None,
+        "importance": importance if isinstance(importance := one.get("importance"), int) else None,
         "tags": [_text(tag) for tag in tags] if isinstance(tags, list) else [],
     }
 
@@ -258,8 +263,10 @@ def _version(value: Any) -> str:
     return hashlib.sha256(content).hexdigest()[:_VERSION_LENGTH]
 
 
-def _gone() -> NoSuchMemoryError:
-    return NoSuchMemoryError("This memory is not there any more.", do="Look at the list again.")
+def _gone() -> AgentError:
+    return AgentError(
+        "This memory is not there any more.", do="Look at the list again.", code="no_such_memory"
+    )
 
 
 def _unreadable(where: Partition, reason: str) -> MemoriesUnreadableError:

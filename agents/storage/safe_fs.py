@@ -90,17 +90,6 @@ class SafeTree:
         finally:
             os.close(folder)
 
-    def pieces(self, where: Where) -> Iterator[bytes]:
-        """The content of a regular file of any size, piece by piece; it is opened at once."""
-        file = self.open(where)
-
-        def read() -> Iterator[bytes]:
-            with file:
-                while piece := file.read(_PIECE):
-                    yield piece
-
-        return read()
-
     def stat(self, where: Where) -> os.stat_result:
         """The status of the entry itself; a symbolic link is ``FileNotFoundError``."""
         found = self.lstat(where)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,6 +17,7 @@ import orjson
 
 from envelopes.codecs import pictures
 from envelopes.codecs.bounded_json import bounded_json
+from envelopes.codecs.jsonrpc import is_id
 from envelopes.codecs.pictures import Picture
 from envelopes.codecs.privileged import refuse_privileged
 from envelopes.codecs.strict_json import too_deep
@@ -78,6 +80,7 @@ _GRPC = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
     404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
     409: "ABORTED",
     413: "OUT_OF_RANGE",
 }
@@ -133,10 +136,10 @@ class TaskQuery(msgspec.Struct, frozen=True):
     artifacts: bool
 
 
-def check_version(said: str) -> None:
+def check_version(version: str) -> None:
     """Raises ``A2AError`` for any version but 1.0; a client that says none speaks 0.3."""
-    if re.fullmatch(r"1\.0(?:\.[0-9]{1,9})?", said.strip()) is None:
-        named = said.strip()[:20] if said.isprintable() else ""
+    if re.fullmatch(r"1\.0(?:\.[0-9]{1,9})?", version.strip()) is None:
+        named = version.strip()[:20] if version.isprintable() else ""
         raise A2AError(
             "VERSION_NOT_SUPPORTED",
             f"A2A {named or '0.3'} is not spoken here; {VERSION} is.",
@@ -154,7 +157,7 @@ def decode_rpc(raw: bytes) -> RpcRequest:
             "INVALID_REQUEST", "That is no JSON-RPC 2.0 request.", do='Send {"jsonrpc": "2.0", …}.'
         )
     ident, method, params = found.get("id"), found.get("method"), found.get("params", {})
-    if ident is None or not is_rpc_id(ident):
+    if ident is None or not is_id(ident):
         raise A2AError("INVALID_REQUEST", "id must be a string or an integer.", do="Give each request an id.")
     if not isinstance(method, str):
         raise A2AError("INVALID_REQUEST", "method must be a string.", do="Name a method of A2A 1.0.")
@@ -172,27 +175,10 @@ def decode_body(raw: bytes) -> Any:
     """The JSON in a body. Raises ``A2AError``."""
     try:
         found = bounded_json(raw, most_bytes=LONGEST_BODY)
-        refuse_privileged(found, listener="A2A")
+        refuse_privileged(found, listener="A2A", octets=raw)
         return found
     except ValueError as error:
         raise A2AError("PARSE_ERROR", f"The body cannot be read: {error}.", do="Send JSON.") from error
-
-
-def rpc_id(raw: bytes) -> str | int | None:
-    """The id of a request that is refused, where it can be read."""
-    try:
-        found = bounded_json(raw, most_bytes=LONGEST_BODY)
-    except ValueError:
-        return None
-    ident = found.get("id") if isinstance(found, dict) else None
-    return ident if is_rpc_id(ident) else None
-
-
-def is_rpc_id(found: object) -> bool:
-    """True for what may be the id of a request: a short text, or an integer."""
-    if isinstance(found, str):
-        return len(found) <= LONGEST_ID
-    return type(found) is int and abs(found) < 1 << 53
 
 
 def read_sent(params: Mapping[str, Any]) -> Sent:
@@ -360,6 +346,8 @@ def shape_of(found: ReportableError) -> Shape:
     """The shape of an error in each binding, ours included."""
     if isinstance(found, A2AError):
         return SHAPES[found.reason]
+    if found.status == 415:
+        return SHAPES["CONTENT_TYPE_NOT_SUPPORTED"]
     if isinstance(found, MalformedError) or found.status in (400, 422):
         return Shape(-32602, 400, "INVALID_ARGUMENT")
     return Shape(-32603 if found.status == 500 else -32000, found.status, _GRPC.get(found.status, "INTERNAL"))
@@ -396,7 +384,12 @@ def _object(found: object, where: str) -> dict[str, Any]:
 def _field(found: Mapping[str, Any], name: str) -> Any:
     """A field by its JSON name, or by the name that protobuf has: ProtoJSON takes both."""
     value = found.get(name)
-    return value if value is not None else found.get(re.sub(r"([A-Z])", r"_\1", name).lower())
+    return value if value is not None else found.get(_name_of_protobuf(name))
+
+
+@cache
+def _name_of_protobuf(name: str) -> str:
+    return re.sub(r"([A-Z])", r"_\1", name).lower()
 
 
 def _ident(found: object, where: str) -> str:

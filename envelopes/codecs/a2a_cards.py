@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import orjson
-
 from envelopes.codecs.a2a import EVENTS, REPLAY, VERSION
 from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.canonical import canonical
-from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
+from envelopes.envelope import HELP
+from envelopes.identity.keys import IdentityKey
 
 PATH = "/.well-known/agent-card.json"
 JSON_RPC, HTTP_JSON = "JSONRPC", "HTTP+JSON"
@@ -27,11 +25,12 @@ _PICTURES = ["image/png", "image/jpeg", "image/gif", "image/webp"]
 
 
 class Skill(NamedTuple):
-    """A skill of an agent: its id, what people call it, what it does."""
+    """A skill of an agent: its id, what people call it, what it does, and the kind that it is tagged as."""
 
     id: str
     name: str
     description: str
+    tag: str = "agent"
 
 
 class ForeignCard(NamedTuple):
@@ -51,11 +50,11 @@ def card(
 ) -> dict[str, Any]:
     """A card of this machine: both bindings at ``url``.
 
-    ``remote``: at the listener for other machines, where a token or a certificate is asked for. Empty fields are left
-    out, as the signature wants it.
+    ``remote``: at the listener for other machines, where a token or a certificate is asked for. Nothing in it is empty:
+    readers differ in which empty values a signature covers.
     """
     rows: list[dict[str, Any]] = [
-        {"id": one.id, "name": one.name, "description": one.description or one.name, "tags": ["agent"]}
+        {"id": one.id, "name": one.name, "description": one.description or one.name, "tags": [one.tag]}
         for one in skills
     ]
     found: dict[str, Any] = {
@@ -83,7 +82,8 @@ def card(
         bearer = {"httpAuthSecurityScheme": {"scheme": "Bearer", "bearerFormat": "JWT"}}
         certificate = {"mtlsSecurityScheme": {"description": "The certificate of a paired machine."}}
         found["securitySchemes"] = {"bearer": bearer, "certificate": certificate}
-        found["securityRequirements"] = [{"schemes": {"bearer": {}}}, {"schemes": {"certificate": {}}}]
+        may = {"list": [f"{HELP}.brainstem"]}
+        found["securityRequirements"] = [{"schemes": {one: may}} for one in ("bearer", "certificate")]
     return found
 
 
@@ -94,26 +94,6 @@ def signed(found: Mapping[str, Any], key: IdentityKey) -> dict[str, Any]:
     signature = _base64url(key.sign(_signing_input(protected, found)))
     jwk = {"kty": "OKP", "crv": "Ed25519", "x": _base64url(key.public), "kid": key.fingerprint}
     return {**found, "signatures": [{"protected": protected, "signature": signature, "header": {"jwk": jwk}}]}
-
-
-def signer_of(found: Mapping[str, Any]) -> str:
-    """The fingerprint of a key that signed the card and stands beside the signature; "" for none.
-
-    That it is the key of a machine one knows is for the caller to compare.
-    """
-    for one in _list(found.get("signatures"))[:8]:
-        try:
-            header = orjson.loads(_from_base64url(one["protected"]))
-            public = _from_base64url(one["header"]["jwk"]["x"])
-            signature = _from_base64url(one["signature"])
-            message = _signing_input(one["protected"], found)
-        except (KeyError, TypeError, ValueError, binascii.Error):
-            continue
-        fingerprint = fingerprint_of(public)
-        is_ours = header == {"alg": "EdDSA", "kid": fingerprint, "typ": "JOSE"}
-        if is_ours and verify(public, signature, message):
-            return fingerprint
-    return ""
 
 
 def read_card(raw: bytes, asked: str) -> ForeignCard:
@@ -129,10 +109,10 @@ def read_card(raw: bytes, asked: str) -> ForeignCard:
         raise ValueError("it has no name")
     interfaces = [one for one in _list(found.get("supportedInterfaces")) if isinstance(one, dict)]
     if not interfaces:
-        told = found.get("protocolVersion")
-        old = isinstance(told, str) and told.startswith("0.")
+        version = found.get("protocolVersion")
+        old = isinstance(version, str) and version.startswith("0.")
         raise ValueError(
-            f"it speaks A2A {tame(told, 20)}; {VERSION} is spoken here" if old else "it has no interface"
+            f"it speaks A2A {tame(version, 20)}; {VERSION} is spoken here" if old else "it has no interface"
         )
     usable = [one for one in interfaces if _speaks(one)]
     if not usable:
@@ -205,7 +185,3 @@ def _list(found: object) -> list[Any]:
 
 def _base64url(octets: bytes) -> str:
     return base64.urlsafe_b64encode(octets).rstrip(b"=").decode()
-
-
-def _from_base64url(text: str) -> bytes:
-    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))

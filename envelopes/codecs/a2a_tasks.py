@@ -36,7 +36,7 @@ class TaskRecord(msgspec.Struct, frozen=True):
     message_id: str = ""
     asked: str = ""
     parts: list[dict[str, Any]] = []
-    said: str = ""
+    status_text: str = ""
     """The sentence of its status: why it failed, or a notice."""
 
     @property
@@ -131,17 +131,17 @@ def event_of(found: TaskRecord, event: Event, *, first: bool, everything: bool) 
         return _chunk(found, event.text, append=not first, last=False)
     if not everything and not isinstance(event, Notice):
         return None
-    told = f"{event.text}" if isinstance(event, Notice) else ""
-    working = msgspec.structs.replace(found, state=WORKING, said=told)
+    notice = f"{event.text}" if isinstance(event, Notice) else ""
+    working = msgspec.structs.replace(found, state=WORKING, status_text=notice)
     update: dict[str, Any] = {"taskId": found.id, "contextId": found.context, "status": _status(working)}
     if everything:
         update["metadata"] = {EVENTS: msgspec.to_builtins(event)}
     return {"statusUpdate": update}
 
 
-def end_of(found: TaskRecord, said: str) -> Iterator[dict[str, Any]]:
-    """The stream events that end a task; ``said`` is what its pieces came to."""
-    if found.parts and found.parts != [_text(said)]:
+def end_of(found: TaskRecord, answer: str) -> Iterator[dict[str, Any]]:
+    """The stream events that end a task; ``answer`` is what its pieces came to."""
+    if found.parts and found.parts != [_text(answer)]:
         yield {
             "artifactUpdate": {
                 "taskId": found.id,
@@ -156,18 +156,15 @@ def end_of(found: TaskRecord, said: str) -> Iterator[dict[str, Any]]:
 
 
 def _status(found: TaskRecord) -> dict[str, Any]:
-    moment = datetime.fromtimestamp(found.at / 1e6, UTC)
-    status: dict[str, Any] = {
-        "state": found.state,
-        "timestamp": f"{moment:%Y-%m-%dT%H:%M:%S}.{found.at // 1000 % 1000:03d}Z",
-    }
-    if found.said:
+    moment = datetime.fromtimestamp(found.at / 1e6, UTC).isoformat(timespec="milliseconds")
+    status: dict[str, Any] = {"state": found.state, "timestamp": moment.replace("+00:00", "Z")}
+    if found.status_text:
         status["message"] = {
             "messageId": f"{found.id}.{found.state[11:].lower()}",
             "contextId": found.context,
             "taskId": found.id,
             "role": "ROLE_AGENT",
-            "parts": [_text(found.said)],
+            "parts": [_text(found.status_text)],
         }
     return status
 

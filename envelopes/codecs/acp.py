@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,9 @@ KEY = "rappd/key"
 """In a request's ``_meta``: names it, so that it may be sent again."""
 MOST_OF_A_PROMPT = 1 << 20
 MOST_OF_A_SESSION = 200
+_NEW_SESSION = re.compile(
+    rf"{SESSION}[0-9a-f]{{8}}(?:-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}(?:\.[A-Za-z0-9_-]+)?"
+)
 _LONGEST_RESULT = 20_000
 _LONGEST_KEY = 200
 
@@ -36,14 +40,14 @@ def read_prompt(call: RpcCall) -> Prompt:
     blocks = call.params.get("prompt")
     if not isinstance(blocks, list) or not all(isinstance(one, dict) for one in blocks):
         raise _unfit(call, "prompt must be a list of blocks.")
-    said: list[str] = []
+    texts: list[str] = []
     attached: list[str] = []
     pictures: list[dict[str, str]] = []
     files: list[str] = []
     for block in blocks:
         kind = block.get("type")
         if kind == "text":
-            said.append(_text(call, block, "text"))
+            texts.append(_text(call, block, "text"))
         elif kind == "image":
             pictures.append({"type": _text(call, block, "mimeType"), "data": _text(call, block, "data")})
         elif kind == "resource_link":
@@ -56,7 +60,7 @@ def read_prompt(call: RpcCall) -> Prompt:
             attached.append(as_file(_text(call, found, "uri"), found["text"]))
         else:
             raise _unfit(call, f"Blocks of type {str(kind)[:40]} are not taken.")
-    text = "\n\n".join(["\n".join(said).strip(), *attached]).strip()
+    text = "\n\n".join(["\n".join(texts).strip(), *attached]).strip()
     if len(text) > MOST_OF_A_PROMPT:
         raise _unfit(call, f"A prompt has {MOST_OF_A_PROMPT} characters at most.")
     if not text and not files:
@@ -74,6 +78,11 @@ def new_session(uuid: str, cwd: str) -> str:
     coded = base64.urlsafe_b64encode(cwd.encode()).decode().rstrip("=")
     found = f"{SESSION}{uuid}.{coded}"
     return found if len(found) <= MOST_OF_A_SESSION else f"{SESSION}{uuid}"
+
+
+def is_new_session(session: str) -> bool:
+    """True for an id as ``new_session`` makes it, whether the session has a turn yet or not."""
+    return _NEW_SESSION.fullmatch(session) is not None
 
 
 def folder_of(session: str) -> str:
@@ -126,10 +135,10 @@ def session_row(session: str, folder: str, title: str, updated: int) -> dict[str
     return {"sessionId": session, "cwd": folder, "title": title, "updatedAt": at}
 
 
-def update(session: str, told: str, **fields: Any) -> bytes:
+def update(session: str, update_type: str, **fields: Any) -> bytes:
     """A ``session/update``."""
     return jsonrpc.notification(
-        "session/update", {"sessionId": session, "update": {"sessionUpdate": told, **fields}}
+        "session/update", {"sessionId": session, "update": {"sessionUpdate": update_type, **fields}}
     )
 
 

@@ -77,10 +77,9 @@ def decode_request(raw: bytes) -> ChatRequest:
         body = None
     if not isinstance(body, dict):
         refuse_privileged_text(raw, listener="chat")
-        told = not_utf8(raw) or "Request body must be a JSON object"
-        raise MalformedError(told, do='Send {"user_input": "…"}.')
-    if b"privileged" in raw or b"\\u" in raw:  # nothing else can name that namespace
-        refuse_privileged(body, listener="chat")
+        problem = not_utf8(raw) or "Request body must be a JSON object"
+        raise MalformedError(problem, do='Send {"user_input": "…"}.')
+    refuse_privileged(body, listener="chat", octets=raw)
     text = body.get("user_input")
     if text is not None and not isinstance(text, str):
         raise MalformedError("user_input must be a string", do='Send {"user_input": "…"}.')

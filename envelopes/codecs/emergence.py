@@ -1,7 +1,9 @@
-"""Emergence JSON (Rulebook v0.1 §1): bytes to a record and back, without loss."""
+"""Emergence JSON (Rulebook v0.1 §1): bytes to a record and back, without loss; and the hash chain over those bytes."""
 
 from __future__ import annotations
 
+from hashlib import sha256
+from struct import Struct
 from typing import Any
 
 import orjson
@@ -105,3 +107,23 @@ def _too_deep() -> MalformedError:
     return MalformedError(
         f"The envelope is nested more than {MAX_DEPTH} deep.", do="Flatten 'data'.", key="data"
     )
+
+
+GENESIS = bytes(32)
+"""The hash that the first event of a thread links to."""
+
+_MOMENT = Struct(">Q").pack
+
+
+def link(previous: bytes, at: int, body: bytes) -> bytes:
+    """SHA-256 over the previous event's hash, the moment and the stored bytes, as they are.
+
+    ``previous`` is 32 bytes (``GENESIS`` for the first event), ``at`` whole microseconds since
+    the epoch, written as 8 bytes, big end first. Raises ``ValueError`` for anything else: the
+    parts have fixed widths, so no two different events are hashed as the same bytes.
+    """
+    if len(previous) != 32:
+        raise ValueError(f"the previous hash has {len(previous)} bytes, not 32")
+    if not 0 <= at < 1 << 64:
+        raise ValueError(f"{at} is no moment in microseconds since the epoch")
+    return sha256(previous + _MOMENT(at) + body).digest()

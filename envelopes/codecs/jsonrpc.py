@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 import orjson
@@ -73,7 +73,7 @@ def decode(octets: bytes, *, most: int = MOST_BYTES) -> RpcCall | RpcAnswer:
     if not isinstance(found, dict):
         raise RpcError(INVALID_REQUEST, "The message is no object.", do="Send one JSON-RPC message.")
     id = found.get("id")
-    known = id if _is_id(id) else None
+    known = id if is_id(id) else None
     if found.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, "jsonrpc must be 2.0.", id=known, do="Send JSON-RPC 2.0.")
     if "id" in found and known is None:
@@ -92,7 +92,7 @@ def decode(octets: bytes, *, most: int = MOST_BYTES) -> RpcCall | RpcAnswer:
     if not isinstance(params, dict):
         raise RpcError(INVALID_PARAMS, "params must be an object.", id=known, do='Send {"params": {…}}.')
     try:
-        refuse_privileged(found, listener="JSON-RPC")
+        refuse_privileged(found, listener="JSON-RPC", octets=octets)
     except PrivilegedMessageError as refused:
         raise RpcError(INVALID_PARAMS, str(refused), id=known, do=refused.do) from refused
     return RpcCall(method, params, known)
@@ -140,7 +140,18 @@ def _answer(found: dict[str, Any], id: Id | None) -> RpcAnswer:
     return RpcAnswer(id, found.get("result"), error)
 
 
-def _is_id(id: object) -> bool:
+def id_in(octets: bytes, *, most: int = MOST_BYTES) -> Id | None:
+    """The id of a request that is refused, where it can be read."""
+    try:
+        found = bounded_json(octets, most_bytes=most)
+    except ValueError:
+        return None
+    id = found.get("id") if isinstance(found, dict) else None
+    return id if is_id(id) else None
+
+
+def is_id(id: object) -> TypeGuard[Id]:
+    """True for what may be the id of a request: a short text, or an integer."""
     if isinstance(id, str):
         return len(id) <= _LONGEST_ID
     return isinstance(id, int) and not isinstance(id, bool) and abs(id) < 1 << 53

@@ -325,7 +325,7 @@ def input_required(request: McpRequest, questions: Questions, state: str) -> dic
 
 
 def answerable(request: McpRequest, asked: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Those of ``asked`` for which the client states the capability. Raises ``RpcError`` where there are none."""
+    """The entries of ``asked`` for which the client states the capability. Raises ``RpcError`` where there are none."""
     found = {key: one for key, one in asked.items() if _ASKS[one["method"]] in request.capabilities}
     if not found:
         raise missing_capability({_ASKS[one["method"]]: {} for one in asked.values()})
@@ -369,18 +369,18 @@ def progress(token: Id, number: int, event: Mapping[str, Any]) -> bytes | None:
     """
     kind = event.get("type")
     if kind == "call":
-        told = f"{event.get('name')} is asked."
+        message = f"{event.get('name')} is asked."
     elif kind == "result":
-        told = f"{event.get('name')} {'answered' if event.get('ok') else 'failed'}."
+        message = f"{event.get('name')} {'answered' if event.get('ok') else 'failed'}."
     elif kind == "piece" or kind == "notice":
-        told = str(event.get("text", ""))
+        message = str(event.get("text", ""))
     elif kind == "waiting":
-        told = f"Nothing from {event.get('for')} for {event.get('seconds')} s."
+        message = f"Nothing from {event.get('for')} for {event.get('seconds')} s."
     elif kind == "progress":
-        told = f"{event.get('phase')}: {event.get('done')} of {event.get('whole')}"
+        message = f"{event.get('phase')}: {event.get('done')} of {event.get('whole')}"
     else:
         return None
-    found = {"progressToken": token, "progress": number, "message": told}
+    found = {"progressToken": token, "progress": number, "message": message}
     return jsonrpc.notification("notifications/progress", found)
 
 

@@ -74,10 +74,10 @@ def model_of(body: Mapping[str, Any]) -> str:
 
 def decode_chat(body: Mapping[str, Any]) -> OllamaRequest:
     """The body of ``/api/chat``. Raises ``MalformedError``."""
-    said = [] if body.get("messages") is None else body["messages"]
-    if not isinstance(said, list):
+    chat_messages = [] if body.get("messages") is None else body["messages"]
+    if not isinstance(chat_messages, list):
         raise MalformedError("messages must be a list", do='Send [{"role": "user", "content": "…"}].')
-    messages, unnamed = _messages(said)
+    messages, unnamed = _messages(chat_messages)
     more = _more(body)
     if body.get("tools"):
         more["tools"] = body["tools"]
@@ -91,10 +91,10 @@ def decode_generate(body: Mapping[str, Any]) -> OllamaRequest:
     prompt, system = body.get("prompt") or "", body.get("system") or ""
     if not isinstance(prompt, str) or not isinstance(system, str):
         raise MalformedError("prompt and system must be strings", do='Send {"prompt": "…"}.')
-    said = [{"role": "user", "content": prompt, "images": body.get("images")}]
+    chat_messages = [{"role": "user", "content": prompt, "images": body.get("images")}]
     if system.strip():
-        said.insert(0, {"role": "system", "content": system})
-    messages, _ = _messages(said if prompt.strip() or body.get("images") else [])
+        chat_messages.insert(0, {"role": "system", "content": system})
+    messages, _ = _messages(chat_messages if prompt.strip() or body.get("images") else [])
     return OllamaRequest(
         model_of(body), messages, body.get("stream") is not False, _more(body), thinks=_thinks(body)
     )
@@ -103,11 +103,11 @@ def decode_generate(body: Mapping[str, Any]) -> OllamaRequest:
 def piece(model: str, at: str, text: str, *, chat: bool, thought: bool = False) -> dict[str, Any]:
     """A line with a piece of the answer, or of what the model thought."""
     if chat:
-        said = {"role": "assistant", "content": "" if thought else text}
+        message = {"role": "assistant", "content": "" if thought else text}
         return {
             "model": model,
             "created_at": at,
-            "message": {**said, "thinking": text} if thought else said,
+            "message": {**message, "thinking": text} if thought else message,
             "done": False,
         }
     response = {"response": "" if thought else text}
@@ -202,7 +202,7 @@ def _call(call: Mapping[str, Any]) -> dict[str, Any]:
     return {"id": call["id"], "function": {"name": call["name"], "arguments": arguments}}
 
 
-def _messages(said: Sequence[object]) -> tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]]]:
+def _messages(listed: Sequence[object]) -> tuple[list[dict[str, Any]], list[tuple[str, dict[str, Any]]]]:
     """Messages in OpenAI's terms, and the calls without ids with whose results they end.
 
     A result without an id is that of the first call of its name, else of the first call, that has none yet.
@@ -210,7 +210,7 @@ def _messages(said: Sequence[object]) -> tuple[list[dict[str, Any]], list[tuple[
     messages: list[dict[str, Any]] = []
     open_calls: list[tuple[str, str]] = []
     unnamed: list[tuple[str, dict[str, Any]]] = []
-    for index, found in enumerate(said):
+    for index, found in enumerate(listed):
         where = f"messages[{index}]"
         role, content = _role_and_content(found, where)
         assert isinstance(found, dict)

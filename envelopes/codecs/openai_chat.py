@@ -304,13 +304,13 @@ def error(found: ReportableError) -> dict[str, Any]:
     kind = _TYPES.get(found.status, "invalid_request_error" if found.status < 500 else "server_error")
     if found.status == 429:
         kind = "rate_limit_error"
-    told = {"message": found.with_advice(), "type": kind, "param": None, "code": found.code}
-    return {"error": {**told, "param": (getattr(found, "key", "") or None)}}
+    error = {"message": found.with_advice(), "type": kind, "param": None, "code": found.code}
+    return {"error": {**error, "param": (getattr(found, "key", "") or None)}}
 
 
 def models(found: Sequence[tuple[str, str]], created: int) -> dict[str, Any]:
     """The list of models: (id, description)."""
-    return {"object": "list", "data": [model_entry(id, told, created) for id, told in found]}
+    return {"object": "list", "data": [model_entry(id, listed, created) for id, listed in found]}
 
 
 def model_entry(id: str, description: str, created: int) -> dict[str, Any]:

@@ -200,7 +200,7 @@ def usage_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     read, written = int(answer.get("input_tokens", 0)), int(answer.get("output_tokens", 0))
     return {
         "input_tokens": read,
-        "input_tokens_details": {"cached_tokens": 0},
+        "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
         "output_tokens": written,
         "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": read + written,

@@ -66,10 +66,10 @@ def checked_picture(found: object, where: str) -> Picture:
     kind = media_type(content)
     if not kind:
         raise MalformedError(f"{where} is no PNG, JPEG, GIF or WebP picture", do="Send one of these.")
-    said = found.get("type", kind)
-    if said != kind:
+    declared = found.get("type", kind)
+    if declared != kind:
         raise MalformedError(
-            f"{where} is {kind}, not {shown(said) if isinstance(said, str) else 'that'}",
+            f"{where} is {kind}, not {shown(declared) if isinstance(declared, str) else 'that'}",
             do="Send its own type.",
         )
     picture = {"type": kind, "data": data}

@@ -25,8 +25,13 @@ class PrivilegedMessageError(EnvelopeError):
         super().__init__("Not allowed.", do="Ask this machine's owner to share it.")
 
 
-def refuse_privileged(found: object, *, listener: str) -> None:
-    """Raises ``PrivilegedMessageError`` for JSON that is such a payload, or carries one; text that mentions it is text."""
+def refuse_privileged(found: object, *, listener: str, octets: bytes | None = None) -> None:
+    """Raises ``PrivilegedMessageError`` for JSON that is such a payload, or carries one; text that mentions it is text.
+
+    ``octets`` are those that it was read from, where they are at hand: most cannot name that namespace.
+    """
+    if octets is not None and b"privileged" not in octets and b"\\u" not in octets:
+        return
     if _is_privileged(found, _LEVELS):
         log.warning("security: a privileged message came to the listener %s, and was dropped", listener)
         raise PrivilegedMessageError

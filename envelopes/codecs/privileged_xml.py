@@ -48,7 +48,7 @@ class PrivilegedRequest(msgspec.Struct, frozen=True):
 
 
 def decode(raw: bytes) -> PrivilegedRequest:
-    """The request in ``raw``. Raises ``XmlRefusedError``, ``MalformedError`` with what is wrong."""
+    """The request in ``raw``. Raises ``xml_refused``, ``MalformedError`` with what is wrong."""
     from envelopes.codecs.xml_message import canonical, element_of
 
     if len(raw) > MOST_BYTES:

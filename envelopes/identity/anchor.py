@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 
 from envelopes.codecs.canonical import canonical
-from envelopes.codecs.hash_chain import GENESIS
+from envelopes.codecs.emergence import GENESIS
 from envelopes.errors import EnvelopeError
 from envelopes.identity.keys import IdentityKey, fingerprint_of
 from envelopes.identity.keys import verify as _holds
@@ -204,9 +204,9 @@ def read_anchor(value: Any, public: bytes) -> Anchor:
 
 
 def _signed(anchor: Anchor) -> bytes:
-    said = anchor.to_json()
-    del said["sig"]
-    return DOMAIN + canonical(said)
+    document = anchor.to_json()
+    del document["sig"]
+    return DOMAIN + canonical(document)
 
 
 def _filled(octets: bytes) -> bytes:

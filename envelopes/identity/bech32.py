@@ -76,10 +76,10 @@ def _remainder(values: Iterable[int]) -> int:
 
 def _regrouped(values: Iterable[int], bits: int, into: int) -> list[int]:
     """The same bits in groups of another size; those that fill no group are left out."""
-    found, held, count = [], 0, 0
+    found, pending, count = [], 0, 0
     for value in values:
-        held, count = (held << bits | value) & 0xFFF, count + bits
+        pending, count = (pending << bits | value) & 0xFFF, count + bits
         while count >= into:
             count -= into
-            found.append(held >> count & ((1 << into) - 1))
+            found.append(pending >> count & ((1 << into) - 1))
     return found

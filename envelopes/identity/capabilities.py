@@ -50,11 +50,11 @@ def capability(verb: str, *path: str) -> str:
     return check(".".join((verb, *path)))
 
 
-def covers(held: Iterable[str], wanted: str) -> bool:
-    """True when one of ``held`` allows all of ``wanted``."""
+def covers(granted: Iterable[str], wanted: str) -> bool:
+    """True when one of ``granted`` allows all of ``wanted``."""
     verb, dot, path = wanted.partition(".")
     path = dot + path
-    for one in held:
+    for one in granted:
         if one == wanted or (one == EVERYTHING and verb not in NAMED_ALONE):
             return True
         held_verb, dot, held_path = one.partition(".")

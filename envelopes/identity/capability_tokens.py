@@ -115,7 +115,7 @@ def verify_chain(value: object, *, audience: str, now: float, root: bytes) -> Gr
     """The rights that ``_x_cap`` gives at the node ``audience``, whose public key is ``root``. Raises ``BadTokenError``.
 
     ``value`` is one token, or a list of them, root first. Whether a link was taken back, and whether the
-    holder shows it, is checked for each request (neighborhoods.auth.authorization).
+    holder shows it, is checked for each request (neighborhoods.auth.caller_auth).
     """
     claims = _followed(links(value), now, audience)
     if claims[0].iss != fingerprint_of(root):

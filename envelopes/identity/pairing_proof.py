@@ -21,7 +21,6 @@ from envelopes.codecs.canonical import canonical
 from envelopes.errors import EnvelopeError
 from envelopes.identity.keys import IdentityKey, verify
 from envelopes.identity.node_card import NodeCard
-from envelopes.identity.wordlist import word_meant, words_of
 
 Role = Literal["asks", "answers"]
 
@@ -34,19 +33,6 @@ _WORDS: Final = b"rappd/pairing-words\n"
 _VERDICT: Final = b"rappd/pairing-verdict\n"
 _CODE: Final = b"rappd/pairing-code\n"
 _CODE_WORDS: Final = 3
-
-
-class BadCodeError(EnvelopeError):
-    """The typed text is no code; nothing was sent."""
-
-    code = "bad_code"
-    exit_code = 2
-
-
-class BadCodeMessageError(EnvelopeError):
-    """The other side's message for a code is not one of this exchange."""
-
-    code = "bad_pairing"
 
 
 def commitment(nonce: bytes, asks: str, answers: str) -> str:
@@ -65,8 +51,8 @@ def transcript(asks: NodeCard, answers: NodeCard, nonce_asks: bytes, nonce_answe
     """32 bytes that depend on every bit of both introductions and both nonces. Raises ``ValueError``."""
     if len(nonce_asks) != NONCE_BYTES or len(nonce_answers) != NONCE_BYTES:
         raise ValueError("a nonce has 32 bytes")
-    said = canonical(asks.to_json()) + canonical(answers.to_json())
-    return sha256(_WORDS + said + nonce_asks + nonce_answers).digest()
+    transcript = canonical(asks.to_json()) + canonical(answers.to_json())
+    return sha256(_WORDS + transcript + nonce_asks + nonce_answers).digest()
 
 
 def pairing_words(of: bytes) -> tuple[str, ...]:
@@ -91,15 +77,15 @@ def new_code(random: Callable[[int], bytes] = os.urandom) -> str:
 
 
 def normal_code(typed: str) -> str:
-    """The code that was meant: any case, any signs between, words by their first four letters. ``BadCodeError``."""
+    """The code that was meant: any case, any signs between, words by their first four letters. ``bad_code``."""
     parts = re.findall(r"[0-9a-z]+", unicodedata.normalize("NFKC", typed[:200]).casefold())
     shape = "A code looks like 417-copper-otter-violin; read it again on the other machine."
     if len(parts) != 1 + _CODE_WORDS or not re.fullmatch(r"[0-9]{3}", parts[0]):
-        raise BadCodeError("That is no code.", do=shape)
+        raise EnvelopeError("That is no code.", do=shape, code="bad_code")
     words = [word_meant(part) for part in parts[1:]]
     for part, word in zip(parts[1:], words, strict=True):
         if word is None:
-            raise BadCodeError(f'"{part[:20]}" is in no code.', do=shape)
+            raise EnvelopeError(f'"{part[:20]}" is in no code.', do=shape, code="bad_code")
     return "-".join((parts[0], *filter(None, words)))
 
 
@@ -114,7 +100,7 @@ class CodeExchange:
         """The message for the other side."""
 
     def key(self, message: bytes) -> bytes:
-        """The key (32 bytes) that both have when their codes are the same. Once. Raises ``BadCodeMessageError``."""
+        """The key (32 bytes) that both have when their codes are the same. Once. Raises ``bad_pairing``."""
         from spake2 import SPAKEError
         from spake2.ed25519_basic import NotOnCurve
 
@@ -129,8 +115,8 @@ class CodeExchange:
 
 def code_transcript(asks: NodeCard, answers: NodeCard, message_asks: bytes, message_answers: bytes) -> bytes:
     """32 bytes that depend on both introductions and both messages of a try with a code."""
-    said = canonical(asks.to_json()) + canonical(answers.to_json())
-    return sha256(_CODE + said + message_asks + message_answers).digest()
+    transcript = canonical(asks.to_json()) + canonical(answers.to_json())
+    return sha256(_CODE + transcript + message_asks + message_answers).digest()
 
 
 def confirmation(key: bytes, role: Role, of: bytes) -> bytes:
@@ -149,7 +135,48 @@ def confirms(key: bytes, role: Role, of: bytes, proof: bytes, *, public: bytes, 
     return knew and verify(public, signature, _CODE + role.encode() + b"\n" + of)
 
 
-def _no_message() -> BadCodeMessageError:
-    return BadCodeMessageError(
-        "That is no message of a pairing by code.", do="Update both machines, try again."
+def _no_message() -> EnvelopeError:
+    return EnvelopeError(
+        "That is no message of a pairing by code.", do="Update both machines, try again.", code="bad_pairing"
     )
+
+
+_TEXT = """
+abacus acorn alder anchor apple apron armchair artist aspen atlas autumn avocado azure badger bakery
+balcony bamboo banjo barrel basket beacon beaver bicycle blossom bottle boulder bracelet bramble
+bridge broccoli bronze brook buffalo button cabbage cactus camel candle canyon carpet cedar celery
+chalk cherry chimney cinnamon circus clarinet clover cobalt cobbler coconut coffee compass copper
+cricket crystal cupboard curtain cushion cypress daisy dancer desert diamond dolphin domino donkey
+dragon drawer drummer dynamo eagle echo eclipse elbow elephant ember emerald engine fabric feather
+fender fiddle finch flannel flute foghorn forest fossil fountain freckle galaxy gallop garlic
+gazelle ginger giraffe glacier granite grape guitar hammer harbor hatchet hedgehog helmet hickory
+hornet hurdle iceberg indigo insect island ivory jasmine jelly jigsaw jungle juniper kayak kernel
+ketchup kitchen lagoon lantern lavender lemon leopard lettuce library lilac lizard lobster locket
+magnet magpie mailbox mammoth marble meteor mirror mitten molasses mosaic muffin mushroom mustard
+napkin nectar needle north nutmeg oasis oboe ocean octopus olive onion orbit orchid oregano ostrich
+otter oxygen palace panther papaya parsley peacock peanut pebble piano pickle pirate plum polar
+potato prairie pretzel prism pudding pumpkin puzzle pyramid quartz quilt rabbit radish raft rainbow
+raisin raven reindeer rhubarb ribbon rosemary ruby saffron salmon sandal sapphire sardine satin
+scarf sculptor seagull shadow shovel silver sketch skylark sleigh slipper snail sofa spade sparrow
+spinach squirrel stable stork sugar sunset swan sycamore tadpole teapot temple thunder topaz
+tortoise toucan tractor trumpet tulip twilight umbrella unicorn vacuum valley vanilla village
+vinegar violin volcano vulture waffle walnut weasel whistle widow wombat yacht yogurt zigzag
+"""
+
+WORDS: Final[tuple[str, ...]] = tuple(_TEXT.split())
+"""In order of the alphabet. No two begin with the same four letters, are fewer than three letters apart
+or share the row of their consonants; a list once published never changes, both sides must have the same."""
+
+
+def words_of(digest: bytes, count: int = 4) -> tuple[str, ...]:
+    """A word for each of the first ``count`` bytes. Raises ``ValueError`` when there are fewer."""
+    if len(digest) < count:
+        raise ValueError("too few bytes for so many words")
+    return tuple(WORDS[byte] for byte in digest[:count])
+
+
+def word_meant(typed: str) -> str | None:
+    """The word that starts with what was typed (four letters are enough), or None."""
+    if len(typed) < 4:
+        return None
+    return next((word for word in WORDS if word.startswith(typed)), None)

@@ -25,19 +25,19 @@ def sign(envelope: Envelope, key: IdentityKey, now: float) -> Envelope:
     ``{alg, kid, key, t, s}``: ``s`` over ``rappd/envelope\\n`` and the canonical form (RFC 8785) of
     everything else, the moment ``t`` included. Raises ``MalformedError`` for data that has no one such form.
     """
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "alg": "Ed25519",
         "kid": key.fingerprint,
         "key": key.public.hex(),
         "t": int(now),
     }
     try:
-        signature = key.sign(_signed(envelope, said))
+        signature = key.sign(_signed(envelope, fields))
     except ValueError as error:
         raise MalformedError(
             f"'data' cannot be signed: {error}.", do="Send JSON alone.", key="data"
         ) from error
-    return envelope.extended(**{SIG: {**said, "s": signature.hex()}})
+    return envelope.extended(**{SIG: {**fields, "s": signature.hex()}})
 
 
 def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
@@ -46,24 +46,24 @@ def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
     That the fingerprint is one to trust, that ``from`` belongs to it, and that the id is new, are the
     caller's to check.
     """
-    said = envelope.extensions.get(SIG)
-    if said is None:
+    signature = envelope.extensions.get(SIG)
+    if signature is None:
         raise BadSignatureError("The record is not signed.", do="Sign it, or send it yourself.")
-    if not is_signature(said):
+    if not is_signature(signature):
         raise BadSignatureError(
             "'_x_sig' is no signature.", do="Send {alg, kid, key, t, s}, hex in lower case."
         )
-    public = bytes.fromhex(said["key"])
-    if fingerprint_of(public) != said["kid"]:
+    public = bytes.fromhex(signature["key"])
+    if fingerprint_of(public) != signature["kid"]:
         raise BadSignatureError(
             "'_x_sig' names another key than it shows.", do="Send the key of the fingerprint."
         )
-    if not abs(now - said["t"]) <= window:
+    if not abs(now - signature["t"]) <= window:
         raise BadSignatureError(
             "The signature is too old, or from the future.", do="Set the clock, and sign again."
         )
     try:
-        holds = _holds(public, bytes.fromhex(said["s"]), _signed(envelope, said))
+        holds = _holds(public, bytes.fromhex(signature["s"]), _signed(envelope, signature))
     except ValueError:
         holds = False
     if not holds:
@@ -71,10 +71,10 @@ def verify(envelope: Envelope, now: float, *, window: float = WINDOW) -> str:
     return fingerprint_of(public)
 
 
-def _signed(envelope: Envelope, said: dict[str, Any]) -> bytes:
+def _signed(envelope: Envelope, fields: dict[str, Any]) -> bytes:
     """Otherwise a captured envelope could be dated anew again and again."""
     unsigned: dict[str, Any] = as_object(envelope)
-    unsigned[SIG] = {name: value for name, value in said.items() if name != "s"}
+    unsigned[SIG] = {name: value for name, value in fields.items() if name != "s"}
     octets = canonical(unsigned)
     if _SIXTEEN_DIGITS(octets) and _rounds(unsigned):
         raise ValueError("an integer is beyond 2**53")

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import msgspec
 
-from envelopes.envelope import agent_id, new_id
 from envelopes.errors import BadCapabilityError, BadTokenError
 from envelopes.identity.capabilities import check
 from envelopes.identity.keys import IdentityKey, fingerprint_of
@@ -83,35 +82,6 @@ class Header(msgspec.Struct, frozen=True):
     key: str = ""
     crit: Any = msgspec.UNSET
     b64: Any = msgspec.UNSET
-
-
-def mint_peer_token(
-    key: IdentityKey,
-    *,
-    subject: str,
-    audience: str,
-    now: float,
-    seconds: int,
-    certificate: bytes | None = None,
-) -> str:
-    """A token by which this node calls the node ``audience`` (a fingerprint) for ``seconds``, 600 at most.
-
-    ``subject`` is the calling agent's name, or its whole id. With ``certificate`` (DER) the token is worth
-    nothing on a connection that presents another one.
-    """
-    prefix = key.fingerprint[:16]
-    return mint(
-        key,
-        Claims(
-            iss=key.fingerprint,
-            sub=subject if subject.endswith(f"_{prefix}") else agent_id(subject, prefix),
-            aud=audience,
-            iat=int(now),
-            exp=int(now) + min(seconds, PEER_SECONDS),
-            jti=new_id(),
-            cnf=Binding(x5t=thumbprint(certificate)) if certificate is not None else None,
-        ),
-    )
 
 
 def mint_issued_token(
@@ -232,11 +202,11 @@ def _parsed(part: str, decoder: msgspec.json.Decoder[_T]) -> _T:
         raise BadTokenError("malformed") from error
 
 
-def _fault_in(told: str) -> str:
+def _fault_in(message: str) -> str:
     """The claim that msgspec complains of: it writes names in backticks, and a place as ``$.exp``."""
-    if (missing := re.search(r"missing required field `(\w+)`", told)) is not None:
+    if (missing := re.search(r"missing required field `(\w+)`", message)) is not None:
         return f"'{missing[1]}' is missing"
-    place = re.search(r"at `\$\.([\w.#]+)", told)
+    place = re.search(r"at `\$\.([\w.#]+)", message)
     return f"'{place[1]}' has not its form" if place is not None else ""
 
 

@@ -73,9 +73,14 @@ ANSWERS: dict[str, PayloadForm] = {
         ),
         _form("todo-registered", "A todo was put on the plan.", _field("id", "str", "Its id.")),
         _form("delayed", "A delay began.", _field("until", "datetime", "Its end, in UTC.")),
+        _form(
+            "timer-answer",
+            "A timer was set, changed or listed.",
+            _field("text", "str", "The answer in words."),
+        ),
     )
 }
-"""Payloads with which ``core`` answers; they are part of the answer to who asked the handler."""
+"""Payloads with which ``core`` answers: handlers of the emitting file get them that take them, else who asked it."""
 
 SYSTEM: dict[str, PayloadForm] = {
     one.root: one
@@ -102,19 +107,14 @@ SYSTEM: dict[str, PayloadForm] = {
 """Messages of the system, which listeners get whose payload has that form."""
 
 
-def core_form(root: str) -> PayloadForm | None:
-    """The form of any payload of ``core``."""
-    return PRIMITIVES.get(root) or ANSWERS.get(root) or SYSTEM.get(root)
-
-
 def check_core(form: PayloadForm) -> None:
     """Raises ``BadFormError`` for a listener of the category core that takes no message of ``core``."""
     if form.category != CORE:
         return
-    known = SYSTEM.get(form.root)
+    known = SYSTEM.get(form.root) or ANSWERS.get(form.root)
     if known is None:
         raise BadFormError(
-            f"core is rappd's own category; a listener of it takes one of {', '.join(SYSTEM)}."
+            f"core is rappd's own category; a listener of it takes one of {', '.join((*SYSTEM, *ANSWERS))}."
         )
     if known.digest() != form.digest():
         names = ", ".join(field.name for field in known.fields)

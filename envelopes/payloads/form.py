@@ -32,7 +32,7 @@ CORE = "core"
 LISTENER_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}(?:\.[A-Za-z0-9_-]{1,64}){0,7}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _ROOT = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
-_VERSION = re.compile(r"/v[1-9][0-9]*\Z")
+_VERSION = re.compile(r"/v([1-9][0-9]{0,5})\Z")
 _CATEGORY = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
 _NOT_PRINTED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ufffe\uffff\ud800-\udfff]")
 
@@ -98,10 +98,16 @@ class PayloadForm(msgspec.Struct, frozen=True, omit_defaults=True):
             return f"{NAMESPACES}/{CORE}/v1"
         return f"{NAMESPACES}/{self.category}/{self.name}/v{version}"
 
-    def serves(self, namespace: str, root: str) -> bool:
-        """True for a payload of that root, in the namespace of one of its versions, or in none."""
-        own = root == self.root
-        return own and (not namespace or _VERSION.sub("", namespace) == _VERSION.sub("", self.namespace(1)))
+    def serves(self, namespace: str, root: str, newest: int = 1) -> bool:
+        """True for a payload of that root, in the namespace of one of its versions up to ``newest``, or in none."""
+        if root != self.root:
+            return False
+        if not namespace:
+            return True
+        version = _VERSION.search(namespace)
+        return version is not None and (
+            int(version[1]) <= newest and namespace == self.namespace(int(version[1]))
+        )
 
     def digest(self) -> str:
         """The same for two forms that take the same values, whatever their texts say."""
@@ -250,7 +256,10 @@ def _checked(kind: Type, value: object, where: str) -> Any:
         case "dict":
             if not isinstance(value, dict):
                 raise _mistyped(where, expected(kind))
-            return {key: _checked(kind.of[1], one, f"{where}.{key}"[:200]) for key, one in value.items()}
+            return {
+                _checked_key(kind.of[0], key, where): _checked(kind.of[1], one, f"{where}.{key}"[:200])
+                for key, one in value.items()
+            }
         case "union":
             return _one_of(kind, value, where)
         case "payload":
@@ -262,6 +271,36 @@ def _checked(kind: Type, value: object, where: str) -> Any:
             if found is None:
                 raise _mistyped(where, expected(kind))
             return found
+
+
+def _checked_key(kind: Type, key: object, where: str) -> str:
+    """The key of a dict, which is text in JSON, whatever its type is."""
+    if not isinstance(key, str):
+        raise _mistyped(where, expected(kind))
+    text = key.strip()
+    match kind.kind:
+        case "int":
+            fits = re.fullmatch(r"[+-]?[0-9]{1,400}", text) is not None
+        case "float":
+            fits = re.fullmatch(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?", text) is not None and _is_finite(text)
+        case "bool":
+            fits = text in ("true", "false")
+        case "choice":
+            fits = any(
+                text == (str(one).lower() if isinstance(one, bool) else str(one)) for one in kind.choices
+            )
+        case _:
+            fits = _SCALAR[kind.kind](kind, key) is not None
+    if not fits:
+        raise _mistyped(f"{where}.{key}"[:200], expected(kind))
+    return key
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _is_payload(value: object) -> bool:
@@ -301,6 +340,8 @@ def _float(_: Type, value: object) -> float | None:
 
 def _decimal(_: Type, value: object) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    if isinstance(value, str) and ("_" in value or not value.isascii()):  # which Decimal takes
         return None
     try:
         found = Decimal(str(value).strip())

@@ -36,14 +36,14 @@ class _TooMuchError(Exception):
 def form_of_agent(tool_name: str, description: str, parameters: dict[str, Any]) -> PayloadForm | None:
     """The payload of an agent: its arguments, or one element with them as JSON; None for a name that no element can have."""
     root = tool_name.lower()
-    said = " ".join(description.split())[:1000] or tool_name
+    text = " ".join(description.split())[:1000] or tool_name
     as_json = (_AS_JSON,)
     try:
         fields = _fields(parameters, 1)
     except _TooMuchError:
         fields = as_json
     for found in (fields, as_json):
-        form = PayloadForm(tool_name, CATEGORY, root, said, found)
+        form = PayloadForm(tool_name, CATEGORY, root, text, found)
         try:
             check_form(form)
         except BadFormError:
@@ -103,5 +103,5 @@ def _type(schema: Any, level: int) -> Type:
 
 
 def _text(schema: Any) -> str:
-    told = schema.get("description") if isinstance(schema, dict) else None
-    return " ".join(told.split())[:1000] if isinstance(told, str) else ""
+    description = schema.get("description") if isinstance(schema, dict) else None
+    return " ".join(description.split())[:1000] if isinstance(description, str) else ""

@@ -71,9 +71,11 @@ def tool_text(form: PayloadForm) -> str:
     if form.fields:
         lines.append("")
     for field in form.fields:
-        told = " ".join(field.doc.split())[:_MOST_TOLD]
+        description = " ".join(field.doc.split())[:_MOST_TOLD]
         left_out = "" if field.required else "; may be left out"
-        lines.append(f"- {field.name}: {told + ' ' if told else ''}({expected(field.type)}{left_out})")
+        lines.append(
+            f"- {field.name}: {description + ' ' if description else ''}({expected(field.type)}{left_out})"
+        )
     text = "\n".join(lines)[:_LONGEST_TOOL_TEXT]
     shown = msgspec.json.encode(example(form)).decode()
     return f"{text}\nExample: {shown}" if len(text) + len(shown) < _LONGEST_TOOL_TEXT else text

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterable
 from functools import lru_cache
-from hashlib import sha256
 from pathlib import Path
 from ssl import SSLObject, SSLSocket
 from threading import Lock
@@ -18,7 +17,7 @@ from typing import Final
 import msgspec
 
 from envelopes.errors import BadCertificateError
-from envelopes.identity.certificates import identity_of
+from envelopes.identity.certificates import identity_of, pin_of
 
 _ALPN: Final = ["http/1.1"]
 _NO_CHECK_TIME: Final = 0x200000  # X509_V_FLAG_NO_CHECK_TIME, which the ssl module has no name for
@@ -140,8 +139,3 @@ def presented_certificate(connection: SSLObject | SSLSocket | None) -> bytes | N
     request: trust may have ended since the connection was opened.
     """
     return None if connection is None else connection.getpeercert(True)
-
-
-def pin_of(der: bytes) -> bytes:
-    """SHA-256 of a certificate: what a peer is looked up by (1 µs)."""
-    return sha256(der).digest()

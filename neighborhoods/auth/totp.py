@@ -75,7 +75,7 @@ def accepted(secrets: Mapping[str, bytes], used: Mapping[str, int], code: str, n
 class Guessers:
     """Counts wrong codes: five ban a name at an address; five for several names ban the address for every name.
 
-    A ban is of an address, so that nobody can lock out whoever comes from another one.
+    A ban is of an address, so that nobody can lock out a caller from another one.
     """
 
     def __init__(self) -> None:

@@ -118,12 +118,14 @@ class _FirstSuccess:
             task.cancel()
         if running:
             await asyncio.wait(running)
-        told = [asyncio.ensure_future(cancel(self._tasks[task])) for task in running] if cancel else []
-        if told:
-            _, hanging = await asyncio.wait(told, timeout=_CANCEL_SECONDS)
+        cancelled = [asyncio.ensure_future(cancel(self._tasks[task])) for task in running] if cancel else []
+        if cancelled:
+            _, hanging = await asyncio.wait(cancelled, timeout=_CANCEL_SECONDS)
             for unheard in hanging:
                 unheard.cancel()
-            await asyncio.gather(*told, return_exceptions=True)  # who cannot be told finishes for nothing
+            await asyncio.gather(
+                *cancelled, return_exceptions=True
+            )  # who cannot be told finishes for nothing
 
     def result(self, stopped: Literal["late", "not_needed"]) -> list[PeerResult]:
         """Everyone in the order asked; ``stopped`` is said of those whose call was ended here."""

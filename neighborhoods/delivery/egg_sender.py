@@ -9,7 +9,7 @@ from typing import Any
 
 from envelopes.codecs import emergence
 from envelopes.envelope import DONE, Envelope
-from neighborhoods.delivery.protocols import EggTransport
+from neighborhoods.delivery.delivery_route import EggTransport
 from neighborhoods.errors import DeclinedError
 from neighborhoods.peer import Peer
 
@@ -17,8 +17,8 @@ from neighborhoods.peer import Peer
 class EggSender:
     """The transport of a queue of eggs (see ``BatchTransport``): one row at a time. ``file_of(id)`` is where its bytes are."""
 
-    def __init__(self, carrier: EggTransport, file_of: Callable[[str], Path]) -> None:
-        self._carrier = carrier
+    def __init__(self, transport: EggTransport, file_of: Callable[[str], Path]) -> None:
+        self._transport = transport
         self._file_of = file_of
         self._under_way: dict[str, asyncio.Task[dict[str, Any]]] = {}
 
@@ -47,10 +47,10 @@ class EggSender:
             task.cancel()
 
     async def _send(self, peer: Peer, note: Envelope) -> dict[str, Any]:
-        found = await self._carrier.egg(peer, note.id)
+        found = await self._transport.egg(peer, note.id)
         if found is None:
             file = self._file_of(note.id)
             if not await asyncio.to_thread(file.is_file):
                 raise DeclinedError("Its file is gone from this machine.", answered=410, reason="gone")
-            found = await self._carrier.send_egg(peer, note.id, str(note.data.get("name", "")), file)
+            found = await self._transport.send_egg(peer, note.id, str(note.data.get("name", "")), file)
         return found

@@ -14,14 +14,14 @@ import msgspec
 from envelopes.codecs import emergence
 from envelopes.envelope import CANCEL, SIG, Envelope
 from envelopes.errors import ReportableError
+from neighborhoods.delivery.delivery_route import EnvelopeTransport
 from neighborhoods.delivery.egg_sender import EggSender
 from neighborhoods.delivery.outbox_state import OnAnswer, OnOver, OutboxTransitions
 from neighborhoods.delivery.peer_queue import PeerQueue, QueueContext
-from neighborhoods.delivery.protocols import EnvelopeTransport
 from neighborhoods.delivery.retry import Random, RetryPolicy
-from neighborhoods.errors import NotInOutboxError, OutboxConflictError
+from neighborhoods.durable_tables import EGG, WAITING, OutboxStorage, OutgoingEnvelope
+from neighborhoods.errors import NoSuchPeerError, OutboxConflictError
 from neighborhoods.peer import Peer
-from neighborhoods.storage import EGG, WAITING, OutboxStorage, OutgoingEnvelope
 
 DAY = 86_400.0
 _SECOND = 1_000_000
@@ -61,25 +61,25 @@ class Outbox:
     def __init__(
         self,
         records: OutboxStorage,
-        carrier: EnvelopeTransport,
+        transport: EnvelopeTransport,
         owner: OutboxOwner,
         timing: OutboxTiming,
         *,
         eggs: EggSender | None = None,
     ) -> None:
         self._records = records
-        self._carrier = carrier
+        self._transport = transport
         self._owner = owner
         self._clock = timing.clock
         self._pace = timing.pace
         self._eggs = eggs
         self._ledger = OutboxTransitions(records, timing.clock, owner.on_answer, self._over)
         self._context = QueueContext(
-            self._ledger, carrier, owner.peer, self._unwanted, timing.pace, timing.random
+            self._ledger, transport, owner.peer, self._unwanted, timing.pace, timing.random
         )
         self._egg_context = self._context
         if eggs is not None:
-            self._egg_context = msgspec.structs.replace(self._context, carrier=eggs, eggs=True)
+            self._egg_context = msgspec.structs.replace(self._context, transport=eggs, eggs=True)
         self._queues: dict[tuple[str, bool], PeerQueue] = {}  # by peer, and whether it is one of eggs
         self._sweeper: asyncio.Task[None] | None = None
         self._soon: list[int] = []  # ends that come before the next sweep
@@ -168,10 +168,10 @@ class Outbox:
         True when it is on the disk as the answer of a row; False when no row of that peer waits for it:
         unknown, or answered before.
         """
-        taken = await self._ledger.answered(peer, reply)
-        if taken and (queue := self._queues.get((peer, False))) is not None:
+        found = await self._ledger.answered(peer, reply)
+        if found and (queue := self._queues.get((peer, False))) is not None:
             queue.wake()
-        return taken
+        return found
 
     def heard_from(self, peer: str) -> None:
         """Any sign of life of a peer that proved its key: pauses end, and what waits goes at once."""
@@ -186,7 +186,7 @@ class Outbox:
     async def retry(self, id: str) -> OutgoingEnvelope:
         """Tries now: sends what is queued, asks for the answer of what is accepted.
 
-        ``id`` may be shortened. Raises ``NotInOutboxError``, and ``OutboxConflictError`` for what is over.
+        ``id`` may be shortened. Raises ``not_in_outbox``, and ``OutboxConflictError`` for what is over.
         """
         row = await self._one(id)
         if row.state not in WAITING:
@@ -196,7 +196,7 @@ class Outbox:
         return row
 
     async def drop(self, id: str) -> OutgoingEnvelope:
-        """Nobody wants it any more.
+        """Cancels a waiting row.
 
         A peer that may work on it is told, if it knows CANCEL; it may be late. Raises like ``retry``.
         """
@@ -308,8 +308,10 @@ class Outbox:
         found = await self._records.find_outgoing(id) if id else []
         found = [row for row in found if row.state in WAITING] or found
         if not found:
-            raise NotInOutboxError(
-                f"Nothing in the outbox goes by '{id}'.", do="rappd outbox list shows what is there."
+            raise NoSuchPeerError(
+                f"Nothing in the outbox goes by '{id}'.",
+                do="rappd outbox list shows what is there.",
+                code="not_in_outbox",
             )
         if len(found) > 1:
             raise OutboxConflictError(f"'{id}' begins {len(found)} ids.", do="Give more of the id.")
@@ -328,6 +330,6 @@ class Outbox:
         extensions = {key: value for key, value in asked.extensions.items() if key != SIG}
         cancel = msgspec.structs.replace(asked, verb=CANCEL, data={}, extensions=extensions)
         try:
-            await self._carrier.send(peer, emergence.encode(cancel), wait=_CANCEL_SECONDS)
+            await self._transport.send(peer, emergence.encode(cancel), wait=_CANCEL_SECONDS)
         except (ReportableError, OSError, TimeoutError) as error:
             _log.info("A peer could not be told that %s was dropped: %s", row.id, error)

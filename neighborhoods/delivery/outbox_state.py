@@ -10,7 +10,13 @@ import msgspec
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, CANCEL, DONE, ERROR, HELLO, Envelope
-from neighborhoods.storage import WAITING, OutboxState, OutboxStorage, OutgoingEnvelope
+from neighborhoods.durable_tables import (
+    OUTBOX_TRANSITIONS,
+    OutboxEvent,
+    OutboxState,
+    OutboxStorage,
+    OutgoingEnvelope,
+)
 
 OnAnswer = Callable[[OutgoingEnvelope, Envelope | None], Awaitable[None]]
 """Is told of every row that is over: the row in its last state, and the reply (None: expired, dropped).
@@ -26,6 +32,7 @@ OWES_NOTHING = (DONE, ERROR, CANCEL, ACK)
 """Verbs that end an exchange: once a peer has such a row, no answer is awaited."""
 
 _FINAL = (DONE, HELLO, ERROR)
+_DELIVERED = OUTBOX_TRANSITIONS["delivered"]
 
 
 class OutboxTransitions:
@@ -67,7 +74,7 @@ class OutboxTransitions:
                     break
                 batch.append(row)
             for tries, numbers in _by_tries(batch).items():
-                await self.records.move(numbers, "delivered", tries=tries + 1)
+                await self.records.move(numbers, OUTBOX_TRANSITIONS["queued"]["sent"], tries=tries + 1)
             self._in_flight |= {row.number: row for row in batch}
             return batch
 
@@ -92,14 +99,14 @@ class OutboxTransitions:
                 if reply is None:
                     when = later.get(row.number, row.next_at)
                     back.setdefault((when, trouble.get(row.number, "")), []).append(row.number)
-                elif _state_after(row, reply) == "accepted":
+                elif _event_of(row, reply) == "kept":
                     kept.append(row.number)
                 else:
                     ended.append((row, reply))
             if kept:
-                await self.records.move(kept, "accepted")
+                await self.records.move(kept, _DELIVERED["kept"])
             for (when, words), numbers in back.items():
-                await self.records.move(numbers, "queued", next_at=when, trouble=words)
+                await self.records.move(numbers, _DELIVERED["no reply"], next_at=when, trouble=words)
             await self._end_all(ended)
             dropped = [row for row in batch if row.number in self._dropped]
             self._dropped.difference_update(row.number for row in dropped)
@@ -124,24 +131,25 @@ class OutboxTransitions:
         """A peer that accepted a row knows nothing of it any more: it is queued again, with the same id."""
         async with self._turns.exclusive():
             now = await self._again(row)
-            if now is not None and now.state == "accepted":
-                await self.records.move([row.number], "queued", next_at=0, trouble=trouble)
+            if now is not None and (state := _after(now, "forgotten")):
+                await self.records.move([row.number], state, next_at=0, trouble=trouble)
 
     async def hurry(self, row: OutgoingEnvelope) -> None:
         """A row that is not on its way is due now."""
         async with self._turns.exclusive():
             now = await self._again(row)
-            if now is not None and now.state in ("queued", "delivered") and row.number not in self._in_flight:
-                await self.records.move([row.number], "queued", next_at=0)
+            state = None if now is None or row.number in self._in_flight else _after(now, "retried")
+            if state is not None:
+                await self.records.move([row.number], state, next_at=0)
 
     async def drop(self, row: OutgoingEnvelope) -> OutgoingEnvelope | None:
         """Ends a row that waits; returns it as it was, or None when it is over already."""
         async with self._turns.exclusive():
             now = await self._again(row)
-            if now is None or now.state not in WAITING:
+            if now is None or (state := _after(now, "dropped")) is None:
                 return None
-            await self._on_answer(msgspec.structs.replace(now, state="dropped"), None)
-            await self.records.move([row.number], "dropped")
+            await self._on_answer(msgspec.structs.replace(now, state=state), None)
+            await self.records.move([row.number], state)
             if self._in_flight.pop(row.number, None) is not None:
                 self._dropped.add(row.number)
             self._on_over(now)
@@ -165,7 +173,7 @@ class OutboxTransitions:
 
     async def _take_answer(self, peer: str, reply: Envelope) -> bool:
         found = await self.records.find_outgoing(reply.id)
-        mine = (row for row in found if (row.peer, row.id) == (peer, reply.id) and row.state in WAITING)
+        mine = (row for row in found if (row.peer, row.id) == (peer, reply.id) and _after(row, "answered"))
         row = next((row for row in mine if row.verb not in OWES_NOTHING), None)
         if row is None:
             return False
@@ -181,7 +189,7 @@ class OutboxTransitions:
                 raise result
 
     async def _end(self, row: OutgoingEnvelope, reply: Envelope) -> None:
-        state, answer = _state_after(row, reply), emergence.encode(reply)
+        state, answer = OUTBOX_TRANSITIONS[row.state][_event_of(row, reply)], emergence.encode(reply)
         trouble = str(reply.data.get("msg", "")) if state == "failed" else ""
         over = msgspec.structs.replace(row, state=state, answer=answer, trouble=trouble)
         await self._on_answer(over, reply)
@@ -193,10 +201,14 @@ class OutboxTransitions:
         return next((now for now in found if now.number == row.number), None)
 
 
-def _state_after(row: OutgoingEnvelope, reply: Envelope) -> OutboxState:
+def _after(row: OutgoingEnvelope, event: OutboxEvent) -> OutboxState | None:
+    return OUTBOX_TRANSITIONS.get(row.state, {}).get(event)
+
+
+def _event_of(row: OutgoingEnvelope, reply: Envelope) -> OutboxEvent:
     if reply.verb == ACK:
-        return "done" if row.verb in OWES_NOTHING else "accepted"
-    return "failed" if reply.verb == ERROR else "done"
+        return "answered" if row.verb in OWES_NOTHING else "kept"
+    return "refused" if reply.verb == ERROR else "answered"
 
 
 def _by_tries(rows: list[OutgoingEnvelope]) -> dict[int, list[int]]:

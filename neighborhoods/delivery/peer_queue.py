@@ -9,10 +9,11 @@ from collections.abc import Callable
 
 import msgspec
 
+from neighborhoods.delivery.delivery_route import BatchTransport
 from neighborhoods.delivery.outbox_state import OutboxTransitions
-from neighborhoods.delivery.protocols import BatchTransport
 from neighborhoods.delivery.reply_outcomes import ReplyOutcomes, about_fetching, refusal_for, sort_replies
 from neighborhoods.delivery.retry import Random, RetryPolicy
+from neighborhoods.durable_tables import OutgoingEnvelope
 from neighborhoods.errors import (
     DeclinedError,
     KeyChangedError,
@@ -22,7 +23,6 @@ from neighborhoods.errors import (
     RetriableError,
 )
 from neighborhoods.peer import Peer
-from neighborhoods.storage import OutgoingEnvelope
 
 _log = logging.getLogger(__name__)
 _UNAUTHENTICATED = 401
@@ -39,7 +39,7 @@ class QueueContext(msgspec.Struct, frozen=True):
     """
 
     ledger: OutboxTransitions
-    carrier: BatchTransport
+    transport: BatchTransport
     book: Callable[[str], Peer | None]
     unwanted: Callable[[OutgoingEnvelope], None]
     pace: RetryPolicy = RetryPolicy()
@@ -97,7 +97,7 @@ class PeerQueue:
         return future
 
     def wake(self) -> None:
-        """Something new waits."""
+        """Has the queue look for new rows."""
         self._wake.set()
 
     def heard(self) -> None:
@@ -139,6 +139,8 @@ class PeerQueue:
                 _log.exception("The outbox for %s stumbled; it goes on after a pause.", self.peer[:4])
                 seconds = self._rest()
             self._at_work = False
+            if self._misled and self._heard_at_work:
+                self.heard()  # nothing else would start it again
             self._stepped()
             if seconds is None:
                 if not self._wake.is_set():
@@ -210,7 +212,7 @@ class PeerQueue:
 
     async def _send(self, peer: Peer, batch: list[OutgoingEnvelope]) -> None:
         try:
-            replies = await self._context.carrier.send_batch(peer, [row.body for row in batch])
+            replies = await self._context.transport.send_batch(peer, [row.body for row in batch])
         except Exception as error:  # noqa: BLE001 - whatever a carrier stumbles over, the rows are kept
             await self._not_sent(batch, error)
             return
@@ -230,7 +232,7 @@ class PeerQueue:
         """A 503 to what was sent before is either "not now" or the recorded end of the work: the peer's record tells."""
         for row in rows:
             try:
-                reply = await self._context.carrier.fetch(peer, row.id, row.body)
+                reply = await self._context.transport.fetch(peer, row.id, row.body)
             except Exception as error:  # noqa: BLE001 - it is queued again, and looked up the next time
                 _log.info("The answer to %s could not be looked up: %s", row.id, error)
                 return
@@ -285,7 +287,7 @@ class PeerQueue:
             return
         for row in turn[: self._pace.asked_at_once]:
             try:
-                reply = await self._context.carrier.fetch(peer, row.id, row.body)
+                reply = await self._context.transport.fetch(peer, row.id, row.body)
             except PeerRefusedError as error:
                 _log.warning("The answer to %s could not be fetched: %s", row.id, error)
                 self._asked[row.number] = now

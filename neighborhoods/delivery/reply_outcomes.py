@@ -8,8 +8,8 @@ import msgspec
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELLO, Envelope
+from neighborhoods.durable_tables import OutgoingEnvelope
 from neighborhoods.errors import NotPairedError, RetriableError
-from neighborhoods.storage import OutgoingEnvelope
 
 NOT_NOW = (425, 429, 503)
 """Statuses of an ERROR by which a peer says that it did not take the envelope yet."""
@@ -74,5 +74,5 @@ def refusal_for(row: OutgoingEnvelope, status: int, message: str, reason: str) -
 
 
 def _words(reply: Envelope, otherwise: str) -> str:
-    said = reply.data.get("msg")
-    return said if isinstance(said, str) and said else otherwise
+    message = reply.data.get("msg")
+    return message if isinstance(message, str) and message else otherwise

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
-from neighborhoods.delivery.protocols import RETRIABLE
+from neighborhoods.delivery.delivery_route import RETRIABLE
 from neighborhoods.errors import PeerOfflineError, RetriableError
 
 PAUSES = (0.5, 1.0, 2.0)

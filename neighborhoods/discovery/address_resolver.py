@@ -31,7 +31,7 @@ class SourceState(msgspec.Struct, frozen=True):
 
 
 class ReportsTrouble(Protocol):
-    """Something that says in words what is wrong with it, "" when nothing is."""
+    """A part that says in words what is wrong with it, "" when nothing is."""
 
     @property
     def trouble(self) -> str:
@@ -43,10 +43,10 @@ class AddressResolver:
     """Gives addresses. What answers there must prove its fingerprint; an address proves nothing."""
 
     def __init__(
-        self, sightings: DiscoveredNodes, written: PeersFile, nearby: ReportsTrouble | None = None
+        self, discovered: DiscoveredNodes, written: PeersFile, nearby: ReportsTrouble | None = None
     ) -> None:
         """Without ``nearby`` nothing is listened to; what was written down is known all the same."""
-        self._sightings, self._written, self._nearby = sightings, written, nearby
+        self._discovered, self._written, self._nearby = discovered, written, nearby
         self._learned: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
         self._sorted: tuple[Entry, ...] | None = None
@@ -58,7 +58,7 @@ class AddressResolver:
         Written-down addresses that are known to lead to another machine are left out.
         """
         found: dict[str, AddressSource] = {}
-        for sighting in self._sightings.of(fingerprint):
+        for sighting in self._discovered.of(fingerprint):
             for host in sighting.addresses:
                 found.setdefault(join(host, sighting.port), "nearby")
         if last_address:
@@ -77,7 +77,7 @@ class AddressResolver:
             place = join(*split(address))
         except BadAddressError:
             return None
-        for sighting in self._sightings.of(fingerprint):
+        for sighting in self._discovered.of(fingerprint):
             if any(join(host, sighting.port) == place for host in sighting.addresses):
                 return "nearby"
         for entry in self._written.read:
@@ -108,7 +108,7 @@ class AddressResolver:
         """Each source in order, for screens."""
         entries = await self._written.entries()
         return [
-            SourceState("nearby", len(self._sightings), self._nearby.trouble if self._nearby else ""),
+            SourceState("nearby", len(self._discovered), self._nearby.trouble if self._nearby else ""),
             SourceState("last address", sum(1 for address in self._addresses.values() if address), ""),
             SourceState("list", sum(1 for entry in entries if entry.source == "list"), self._written.trouble),
             SourceState("typed", sum(1 for entry in entries if entry.source == "typed"), ""),

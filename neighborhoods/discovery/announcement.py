@@ -53,7 +53,7 @@ class Announcement(msgspec.Struct, frozen=True):
             "v": VERSION,
             "id": self.fingerprint,
             "name": tame(self.name),
-            "door": str(self.port),
+            "port": str(self.port),
         }
 
 
@@ -67,7 +67,7 @@ def read(
 ) -> DiscoveredNode | None:
     """The sighting in a stranger's TXT and SRV records; None for what is none. Never raises.
 
-    ``port`` is the SRV record's; TXT ``door`` goes first. Addresses that lead nowhere are left out, and
+    ``port`` is the SRV record's; TXT ``port`` goes first. Addresses that lead nowhere are left out, and
     ``loopback`` ones too unless asked for. At most 16 addresses; the name is made harmless.
     """
     if _text(properties, b"v") != VERSION:
@@ -75,8 +75,8 @@ def read(
     fingerprint = _text(properties, b"id")
     if not _FINGERPRINT.fullmatch(fingerprint):
         return None
-    listener = _text(properties, b"door")
-    number = int(listener) if _PORT.fullmatch(listener) else port
+    announced = _text(properties, b"port") or _text(properties, b"door")  # "door": rappd before 0.1.0
+    number = int(announced) if _PORT.fullmatch(announced) else port
     if not isinstance(number, int) or not 1 <= number <= 65535:
         return None
     usable = dict.fromkeys(one for one in addresses if leads_somewhere(one, loopback=loopback))

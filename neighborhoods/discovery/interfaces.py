@@ -79,19 +79,19 @@ def multicast_trouble(found: tuple[Interface, ...]) -> str:
     """Returns the reason why nothing can be announced on these, for people; "" when one of them allows it."""
     if not found:
         return "No network connection."
-    said = ""
+    trouble = ""
     for interface in found:
         if not _speaks_to_many(interface.name):
-            said = said or f"{interface.name} carries no multicast."
+            trouble = trouble or f"{interface.name} carries no multicast."
             continue
         for address in interface.addresses:
             try:
                 _ask_for_a_route(interface.index, address)
             except OSError as error:
-                said = said or f"{interface.name} carries no multicast: {error.strerror}."
+                trouble = trouble or f"{interface.name} carries no multicast: {error.strerror}."
             else:
                 return ""
-    return said
+    return trouble
 
 
 def slept() -> float:

@@ -110,11 +110,11 @@ class MdnsClient:
         if before is not None:
             _in_background(await self._zeroconf.async_unregister_service(before))
 
-    async def follow(self, interfaces: tuple[Interface, ...], said: Announcement | None) -> None:
-        """Goes over to other interfaces or addresses, and announces ``said`` with them."""
+    async def follow(self, interfaces: tuple[Interface, ...], announcement: Announcement | None) -> None:
+        """Goes over to other interfaces or addresses, and announces ``announcement`` with them."""
         self._addresses = announced_addresses(interfaces, self._hosts)
-        if said is not None:
-            await self.announce(said)
+        if announcement is not None:
+            await self.announce(announcement)
         choice, version = _choice(interfaces)
         await self._zeroconf.async_update_interfaces(choice, version)
 

@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 
 class MdnsService:
-    """Announces this machine and keeps ``sightings`` of others. ``trouble`` is "" while all is well.
+    """Announces this machine and keeps in ``discovered`` which others it heard of. ``trouble`` is "" while all is well.
 
     ``port`` 0 looks without announcing. ``hosts`` are those at which this machine listens: of its addresses only
     what they take is announced, and nothing where they take none. ``a2a`` tells if A2A is answered. ``loopback``
@@ -44,7 +44,7 @@ class MdnsService:
 
     def __init__(
         self,
-        sightings: DiscoveredNodes,
+        discovered: DiscoveredNodes,
         *,
         name: str,
         fingerprint: str,
@@ -56,7 +56,7 @@ class MdnsService:
         retry: float = 30.0,
         silent: float = 130.0,
     ) -> None:
-        self.sightings = sightings
+        self.discovered = discovered
         self.trouble = ""
         self._wanted = Announcement(name, fingerprint, port)
         self._a2a = a2a
@@ -65,8 +65,8 @@ class MdnsService:
         self._silent = int(silent * 1_000_000)
         self._air: MdnsClient | None = None
         self._interfaces: tuple[Interface, ...] = ()
-        self._said: Announcement | None = None
-        self._said_at = self._tried_at = -retry
+        self._announced: Announcement | None = None
+        self._announced_at = self._tried_at = -retry
         self._heard_itself = False
         self._again = 0
         self._slept = slept()
@@ -82,8 +82,11 @@ class MdnsService:
         """Begins in the background; returns at once."""
         self._task = asyncio.get_running_loop().create_task(self._keep(), name="nearby")
 
-    def announce(self, *, name: str | None = None, port: int | None = None) -> None:
-        """Announces another name or port from now on."""
+    def announce(
+        self, *, name: str | None = None, port: int | None = None, hosts: Collection[str] | None = None
+    ) -> None:
+        """Announces another name, another port, or addresses of other hosts from now on."""
+        self._hosts = self._hosts if hosts is None else hosts
         wanted = self._wanted
         self._wanted = Announcement(
             wanted.name if name is None else name, wanted.fingerprint, wanted.port if port is None else port
@@ -118,20 +121,20 @@ class MdnsService:
             loopback=self._loopback,
         )
         if sighting is None:
-            self.sightings.gone(source)
+            self.discovered.gone(source)
         elif sighting.fingerprint != self._wanted.fingerprint:
-            self.sightings.saw(source, sighting)
+            self.discovered.saw(source, sighting)
 
     def on_heard(self, source: str) -> None:
         """An announcement was heard once more."""
         if source == self.instance:
             self._heard_itself = True
         else:
-            self.sightings.heard(source, time.time_ns() // 1000)
+            self.discovered.heard(source, time.time_ns() // 1000)
 
     def on_gone(self, source: str) -> None:
         """An announcement was withdrawn."""
-        self.sightings.gone(source)
+        self.discovered.gone(source)
 
     async def _keep(self) -> None:
         while True:
@@ -140,7 +143,7 @@ class MdnsService:
                 await self._look_after()
             except Exception as error:  # noqa: BLE001 - whatever zeroconf runs into, the daemon goes on without it
                 _log.info("Announcing nearby failed: %s", error, exc_info=error)
-                self.trouble = _told(error)
+                self.trouble = _message_of(error)
                 await self._leave()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._poll):
@@ -166,7 +169,7 @@ class MdnsService:
             unheard = self._unheard(now)
             if unheard:
                 await self._air.follow(found, None)
-            if woke or unheard or self._said != self._to_say():
+            if woke or unheard or self._announced != self._to_say():
                 await self._say(self._air, now)
         await self._judge(found)
         self._ask_after_silent_ones()
@@ -188,18 +191,18 @@ class MdnsService:
         self._again = 2 if changed else self._again - 1
         self._interfaces = found
         if not changed:
-            await air.follow(found, self._said)
+            await air.follow(found, self._announced)
             return
-        self._said_at, self._heard_itself = now, False
-        self._said = self._to_say() if self._said is not None else None
-        await air.follow(found, self._said)
+        self._announced_at, self._heard_itself = now, False
+        self._announced = self._to_say() if self._announced is not None else None
+        await air.follow(found, self._announced)
         await air.look_again()
 
     async def _say(self, air: MdnsClient, now: float) -> None:
         wanted = self._to_say()
-        self._said_at, self._heard_itself = now, False
+        self._announced_at, self._heard_itself = now, False
         await air.announce(wanted)
-        self._said, self._said_at = wanted, time.monotonic()
+        self._announced, self._announced_at = wanted, time.monotonic()
 
     def _to_say(self) -> Announcement:
         """The announcement for the links at hand: no port where none of their addresses is listened on."""
@@ -209,31 +212,31 @@ class MdnsService:
         return Announcement(wanted.name, wanted.fingerprint, 0)
 
     def _unheard(self, now: float) -> bool:
-        return self._deaf(now) and now - self._said_at >= self._retry
+        return self._deaf(now) and now - self._announced_at >= self._retry
 
     def _deaf(self, now: float) -> bool:
         speaks = self._air is not None and bool(self._air.instance)
-        return speaks and not self._heard_itself and now - self._said_at >= 3
+        return speaks and not self._heard_itself and now - self._announced_at >= 3
 
     async def _judge(self, found: tuple[Interface, ...]) -> None:
         if self._air is None:
             return
-        said = await asyncio.to_thread(multicast_trouble, found)
-        if not said and self._deaf(time.monotonic()):
-            said = "Multicast is blocked: this machine does not even hear its own announcement."
-        if not said and self._wanted.port and not announced_addresses(found, self._hosts):
-            said = f"Not announced: this machine listens at {', '.join(self._hosts)}, and has no such address here."
-        self.trouble = said
+        trouble = await asyncio.to_thread(multicast_trouble, found)
+        if not trouble and self._deaf(time.monotonic()):
+            trouble = "Multicast is blocked: this machine does not even hear its own announcement."
+        if not trouble and self._wanted.port and not announced_addresses(found, self._hosts):
+            trouble = f"Not announced: this machine listens at {', '.join(self._hosts)}, and has no such address here."
+        self.trouble = trouble
 
     def _ask_after_silent_ones(self) -> None:
         # A machine that was cut off never says goodbye, and its pointer lives for 19 minutes and more.
         if self._air is not None:
             before = time.time_ns() // 1000 - self._silent
-            for source in self.sightings.silent_since(before, _ASK_AFTER):
+            for source in self.discovered.silent_since(before, _ASK_AFTER):
                 self._air.ask(source)
 
     async def _leave(self) -> None:
-        air, self._air, self._said = self._air, None, None
+        air, self._air, self._announced = self._air, None, None
         if air is not None:
             with contextlib.suppress(Exception):
                 await air.close(goodbye=False)
@@ -245,7 +248,7 @@ def _multicast() -> type[MdnsClient]:
     return MdnsClient
 
 
-def _told(error: Exception) -> str:
+def _message_of(error: Exception) -> str:
     import errno
 
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:

@@ -93,6 +93,10 @@ class PeersFile:
         self._entries: tuple[Entry, ...] = ()
         self.trouble = ""
 
+    def own_port_is(self, port: int) -> None:
+        """Tells the daemon's port, where it is another than was given first. Before anything is read."""
+        self._own_port = port
+
     async def entries(self) -> tuple[Entry, ...]:
         """The entries, file first. Bad ones are left out and named in ``trouble``."""
         if time.monotonic() - self._looked >= 1:

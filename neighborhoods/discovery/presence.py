@@ -285,9 +285,9 @@ class Presence:
         self._tell(watched, "away")
 
     def _tell(self, watched: _Watched, state: State) -> None:
-        if watched.told == state:
+        if watched.reported == state:
             return
-        watched.told = state
+        watched.reported = state
         try:
             self._changed(watched.fingerprint, state)
         except Exception:  # noqa: BLE001 - a failing listener must not end the probes
@@ -305,9 +305,9 @@ class _Watched:
         "fingerprint",
         "ms",
         "owed",
+        "reported",
         "seen_at",
         "suspected",
-        "told",
         "turn",
     )
 
@@ -317,6 +317,6 @@ class _Watched:
         self.asked_at = float("-inf")
         self.came_at = 0
         self.ms: float | None = None
-        self.told: State = "away"
+        self.reported: State = "away"
         self.turn = -1
         self.busy = self.again = self.suspected = self.owed = False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, Literal, NotRequired, TypedDict
 
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import Role
@@ -13,8 +13,27 @@ from neighborhoods.errors import NoSuchPairingError, PairingStoppedError
 from neighborhoods.pairing.messages import State, StatusReply, VerdictReply
 from neighborhoods.peer import Whose
 
-LIVE: Final[tuple[State, ...]] = ("asking", "words", "waiting")
-"""States that are no end."""
+PairingEvent = Literal["words", "proof", "yes", "no", "agreed", "stopped", "expired"]
+"""words: both machines have them; proof: of the code, sent from here; yes, no: an owner's; agreed: by both, and kept."""
+
+TRANSITIONS: Final[Mapping[State, Mapping[PairingEvent, State]]] = {
+    "asking": {
+        "words": "words",
+        "proof": "waiting",
+        "agreed": "paired",  # by a code, the side that shows it
+        "stopped": "stopped",
+        "expired": "expired",
+    },
+    "words": {"yes": "waiting", "no": "differ", "stopped": "stopped", "expired": "expired"},
+    "waiting": {
+        "yes": "waiting",
+        "no": "differ",
+        "agreed": "paired",
+        "stopped": "stopped",
+        "expired": "expired",
+    },
+}
+"""The states that are no end: for each event that changes something there, the next state."""
 
 Ending = tuple[str, str]
 """Texts for a person: (what happened, what to do)."""
@@ -29,12 +48,28 @@ KEPT: Final = 600.0
 """Seconds that an end is remembered, for those who ask again because an answer got lost."""
 MOST_KEPT: Final = 64
 
-_TEXTS: Final[dict[State, Ending]] = {"differ": DIFFER, "expired": EXPIRED, "stopped": STOPPED}
+_TEXTS: Final[dict[PairingEvent, Ending]] = {"no": DIFFER, "expired": EXPIRED, "stopped": STOPPED}
 
 
 def stopped(ending: Ending) -> PairingStoppedError:
     """An ending as an error."""
     return PairingStoppedError(ending[0], do=ending[1])
+
+
+class PairingRow(TypedDict):
+    """A pairing for screens: who, how far, how long still. One that was settled at once has no ``role`` and what follows."""
+
+    attempt: str
+    peer: str
+    address: str
+    state: State
+    role: NotRequired[Role]
+    short: NotRequired[str]
+    words: NotRequired[list[str]]
+    seconds_left: NotRequired[int]
+    code: NotRequired[str]
+    trouble: NotRequired[str]
+    do: NotRequired[str]
 
 
 @dataclass(slots=True, eq=False)
@@ -76,7 +111,7 @@ class PairingAttempt:
     @property
     def live(self) -> bool:
         """True while it may still succeed."""
-        return self.state in LIVE
+        return self.state in TRANSITIONS
 
     @property
     def name(self) -> str:
@@ -104,9 +139,9 @@ class PairingAttempt:
             return None
         return stopped((self.trouble, self.do))
 
-    def row(self, now: float) -> dict[str, Any]:
+    def row(self, now: float) -> PairingRow:
         """For screens: who, how far, how long still."""
-        found: dict[str, Any] = {
+        found: PairingRow = {
             "attempt": self.id,
             "role": self.role,
             "peer": self.name,
@@ -122,10 +157,13 @@ class PairingAttempt:
             found |= {"trouble": self.trouble, "do": self.do}
         return found
 
-    def become(self, state: State) -> None:
-        """Sets the state and wakes waiting tasks."""
-        self.state = state
+    def happen(self, event: PairingEvent) -> bool:
+        """Changes the state by ``TRANSITIONS`` and wakes waiting tasks; False where the event changes nothing."""
+        if event not in (events := TRANSITIONS.get(self.state, {})):
+            return False
+        self.state = events[event]
         self.tell()
+        return True
 
     def tell(self) -> None:
         """Wakes waiting tasks."""
@@ -167,7 +205,7 @@ class PairingAttempts:
         return self._by_id.get(attempt)
 
     def live(self) -> list[PairingAttempt]:
-        """Those that may still end well, the oldest first."""
+        """Attempts that may still end well, the oldest first."""
         return [one for one in self._by_id.values() if one.live]
 
     def join(self, ours: PairingAttempt, kept: PairingAttempt) -> None:
@@ -178,18 +216,18 @@ class PairingAttempts:
             ours.id: kept.id
         }
         self._silence(ours)
-        ours.become("stopped")
+        ours.happen("stopped")
 
-    def end(self, attempt: PairingAttempt, state: State, ending: Ending | None = None) -> None:
+    def end(self, attempt: PairingAttempt, event: PairingEvent, ending: Ending | None = None) -> None:
         """Ends a live one; what is over, or just being written down, stays. Its secrets are forgotten."""
         if not attempt.live or attempt.settling:
             return
-        if state != "paired":
-            attempt.trouble, attempt.do = ending or _TEXTS[state]
+        if event != "agreed":
+            attempt.trouble, attempt.do = ending or _TEXTS[event]
         attempt.ended_at = self._now()
         attempt.code, attempt.nonce = "", b""
         self._silence(attempt)
-        attempt.become(state)
+        attempt.happen(event)
 
     def clear(self) -> None:
         """Ends what is out of time, forgets what ended long ago."""

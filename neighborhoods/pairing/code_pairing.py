@@ -20,7 +20,7 @@ from envelopes.identity.pairing_proof import (
     sign_code,
 )
 from neighborhoods.discovery.addresses import is_loopback, network_of
-from neighborhoods.errors import BadStepError, NoSuchPairingError, PairingBusyError, PairingStoppedError
+from neighborhoods.errors import BadStepError, NeighborhoodError, NoSuchPairingError, PairingStoppedError
 from neighborhoods.pairing.attempts import Ending, PairingAttempt, stopped
 from neighborhoods.pairing.local_party import WRONG_CODE, LocalParty
 from neighborhoods.pairing.messages import (
@@ -212,15 +212,16 @@ class CodePairing:
             confirmation(key, "asks", seen).hex(),
             sign_code(here.key, "asks", seen).hex(),
         )
-        attempt.become("waiting")
-        said = read_answer(await here.say(attempt, as_json(proof), patient=True), ConfirmAnswer)
+        if not attempt.happen("proof"):  # its time was over while the other machine was asked
+            return
+        confirmed = read_answer(await here.say(attempt, as_json(proof), patient=True), ConfirmAnswer)
         right = confirms(
             key,
             "answers",
             seen,
-            bytes.fromhex(said.proof),
+            bytes.fromhex(confirmed.proof),
             public=peer.public_key,
-            signature=bytes.fromhex(said.signature),
+            signature=bytes.fromhex(confirmed.signature),
         )
         if not right:
             raise stopped(WRONG_CODE)
@@ -238,13 +239,15 @@ class CodePairing:
             raise stopped(WRONG_CODE)
 
     def _make_room(self, host: str) -> None:
-        """A source that has too many tries under way loses its own oldest one. Raises ``PairingBusyError``."""
+        """A source that has too many tries under way loses its own oldest one. Raises ``pairing_busy``."""
         pending = {number: _source(one.host) for number, one in self._tries.items() if not one.confirmed}
         own = [number for number, source in pending.items() if source == _source(host)]
         if len(own) >= WRONG_OF_ONE_SOURCE:
             del self._tries[own[0]]
         elif len(pending) >= MOST_PENDING:
-            raise PairingBusyError("Too many machines are trying a code.", do="Try again in two minutes.")
+            raise NeighborhoodError(
+                "Too many machines are trying a code.", do="Try again in two minutes.", code="pairing_busy"
+            )
 
     def _forget(self) -> None:
         """Tries that are under way; answered ones stay, for callers whose answer got lost."""

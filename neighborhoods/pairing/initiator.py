@@ -68,8 +68,10 @@ class Initiator:
 
     async def tell_end(self, attempt: PairingAttempt) -> None:
         """Lets the other side know that the owner here said no, or stopped; it would find out by itself."""
-        said = attempt.verdict
-        body = as_json(OwnerVerdict(attempt.id, said.same, said.signature) if said else Stop(attempt.id))
+        verdict = attempt.verdict
+        body = as_json(
+            OwnerVerdict(attempt.id, verdict.same, verdict.signature) if verdict else Stop(attempt.id)
+        )
         try:
             await self._here.say(attempt, body, patient=False)
         except ReportableError as problem:
@@ -99,7 +101,7 @@ class Initiator:
         for other in self._here.attempts.live():  # asked from elsewhere before: these words are the ones now
             if other is not attempt and not other.by_code and other.fingerprint == attempt.fingerprint:
                 self._here.attempts.end(other, "stopped")
-        attempt.become("words")
+        attempt.happen("words")
         return True
 
     def _yield(self, attempt: PairingAttempt, kept: str) -> None:
@@ -112,36 +114,36 @@ class Initiator:
                 return
 
     async def _agree(self, attempt: PairingAttempt) -> None:
-        told = None
+        shown = None
         while attempt.live:
-            said = attempt.verdict
-            if said is not None and told is None:
+            verdict = attempt.verdict
+            if verdict is not None and shown is None:
                 answer = await self._say(
-                    attempt, OwnerVerdict(attempt.id, said.same, said.signature), patient=True
+                    attempt, OwnerVerdict(attempt.id, verdict.same, verdict.signature), patient=True
                 )
-                told = said
+                shown = verdict
             else:
                 answer = await self._say(attempt, Poll(attempt.id), patient=True)
             async with attempt.lock:
                 await self._learn(attempt, read_answer(answer, StatusReply))
             self._here.attempts.clear()
-            if attempt.live and (attempt.verdict is None) == (told is None):
+            if attempt.live and (attempt.verdict is None) == (shown is None):
                 await attempt.news(self._here.poll)
 
     async def _learn(self, attempt: PairingAttempt, standing: StatusReply) -> None:
         end = self._here.attempts.end
-        said, peer = standing.verdict, attempt.peer
-        if said is not None:
+        verdict, peer = standing.verdict, attempt.peer
+        if verdict is not None:
             assert peer is not None
-            signature = bytes.fromhex(said.signature)
-            if not verdict_holds(peer.public_key, attempt.transcript, said.same, signature):
+            signature = bytes.fromhex(verdict.signature)
+            if not verdict_holds(peer.public_key, attempt.transcript, verdict.same, signature):
                 raise PairingStoppedError(
                     f"An answer came that {attempt.name} did not sign; nothing was paired.",
                     do="Retry once, then change network.",
                 )
-            attempt.other_yes = said.same
-        if standing.state == "differ" or (said is not None and not said.same):
-            end(attempt, "differ")
+            attempt.other_yes = verdict.same
+        if standing.state == "differ" or (verdict is not None and not verdict.same):
+            end(attempt, "no")
         elif standing.state in ("stopped", "expired"):
             end(attempt, standing.state)
         elif standing.state == "paired" and attempt.yes and attempt.other_yes and attempt.live:

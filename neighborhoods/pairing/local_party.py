@@ -83,7 +83,7 @@ class LocalParty(msgspec.Struct, frozen=True):
             failed = str(problem), problem.do
         finally:
             attempt.settling = False
-        self.attempts.end(attempt, "stopped" if failed else "paired", failed)
+        self.attempts.end(attempt, "stopped" if failed else "agreed", failed)
 
     async def say(self, attempt: PairingAttempt, body: dict[str, Any], *, patient: bool) -> dict[str, Any]:
         """Sends a message and returns the answer; sends it again while the other side is away or busy.

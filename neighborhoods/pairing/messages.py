@@ -136,9 +136,9 @@ def read_answer(body: object, kind: type[_Answer]) -> _Answer:
         ) from error
 
 
-def as_json(said: msgspec.Struct) -> dict[str, Any]:
+def as_json(message: msgspec.Struct) -> dict[str, Any]:
     """A step or an answer as the JSON object that travels."""
-    found: dict[str, Any] = msgspec.to_builtins(said)
+    found: dict[str, Any] = msgspec.to_builtins(message)
     if found.get("verdict", ...) is None:
         del found["verdict"]
     return found

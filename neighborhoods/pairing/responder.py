@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, keeps, pairing_words, transcript, verdict_holds
-from neighborhoods.errors import BadStepError, NoSuchPairingError, PairingBusyError, PairingStoppedError
-from neighborhoods.pairing.attempts import DIFFER, PairingAttempt
+from neighborhoods.errors import BadStepError, NeighborhoodError, NoSuchPairingError, PairingStoppedError
+from neighborhoods.pairing.attempts import PairingAttempt
 from neighborhoods.pairing.local_party import LocalParty
 from neighborhoods.pairing.messages import (
     Offer,
@@ -51,7 +51,9 @@ class Responder:
             if (one.host, one.fingerprint) == (host, peer.fingerprint):  # it began anew
                 here.attempts.end(one, "stopped")
         if own is None and sum(one.live for one in pending) >= MOST_PENDING:
-            raise PairingBusyError("Too many machines are asking.", do="Try again in two minutes.")
+            raise NeighborhoodError(
+                "Too many machines are asking.", do="Try again in two minutes.", code="pairing_busy"
+            )
         attempt = here.attempts.add(
             PairingAttempt(
                 id=step.attempt,
@@ -85,7 +87,7 @@ class Responder:
         attempt.other_nonce = step.nonce
         attempt.transcript = transcript(attempt.peer, attempt.mine, nonce, attempt.nonce)
         attempt.words = pairing_words(attempt.transcript)
-        attempt.become("words")
+        attempt.happen("words")
         return as_json(attempt.standing)
 
     async def verdict(self, step: OwnerVerdict) -> dict[str, Any]:
@@ -103,7 +105,7 @@ class Responder:
                     "That verdict is not signed for this pairing.", do="Start anew on both machines."
                 )
             if not step.same:
-                self._here.attempts.end(attempt, "differ", DIFFER)
+                self._here.attempts.end(attempt, "no")
             else:
                 attempt.other_yes = True
                 await self.settle_if_both(attempt)

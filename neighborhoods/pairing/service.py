@@ -12,7 +12,7 @@ from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import normal_code, sign_verdict
 from neighborhoods.errors import PairingStoppedError, PeerConflictError
-from neighborhoods.pairing.attempts import DIFFER, PairingAttempt, PairingAttempts
+from neighborhoods.pairing.attempts import PairingAttempt, PairingAttempts, PairingEvent
 from neighborhoods.pairing.code_pairing import CodePairing
 from neighborhoods.pairing.initiator import WORDS_SECONDS, Initiator
 from neighborhoods.pairing.local_party import Known, LocalParty, OnPaired, Send
@@ -112,9 +112,9 @@ class PairingService:
                 signature = sign_verdict(self._here.key, one.transcript, same)
                 one.verdict = VerdictReply(same, signature.hex())
             if not same:
-                self._end(one, "differ")
+                self._end(one, "no")
                 return one
-            one.become("waiting")
+            one.happen("yes")
             if one.role == "answers":
                 await self._answering.settle_if_both(one)
             return one
@@ -134,7 +134,7 @@ class PairingService:
         return self._codes.offer(whose)
 
     async def use_code(self, address: str, peer: NodeCard, code: str, whose: Whose) -> PairingAttempt:
-        """Pairs by the code that ``peer`` shows. Raises ``BadCodeError`` and what ``ask`` raises."""
+        """Pairs by the code that ``peer`` shows. Raises ``bad_code`` and what ``ask`` raises."""
         self._attempts.clear()
         typed = normal_code(code)
         attempt = self._codes.begin(self._here.meet(peer), address, typed, whose)
@@ -198,8 +198,8 @@ class PairingService:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _end(self, one: PairingAttempt, state: State) -> None:
-        self._attempts.end(one, state, DIFFER if state == "differ" else None)
+    def _end(self, one: PairingAttempt, event: PairingEvent) -> None:
+        self._attempts.end(one, event)
         if one.role == "asks" and not one.by_code:
             self._spawn(self._asking.tell_end(one), one)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from neighborhoods.places.errors import BadInviteError, BadNeighborhoodError, InviteExpiredError
+from neighborhoods.errors import BadInviteError, BadNeighborhoodError, NeighborhoodError
 from neighborhoods.places.place import (
     LONGEST,
     MEMBERS_SCHEMA,
@@ -44,7 +44,7 @@ class Invite(msgspec.Struct, frozen=True):
     members: tuple[PlaceMember, ...]
 
     def check_time(self, now: datetime) -> None:
-        """Raises ``InviteExpiredError`` when it is not good any more; one without an end is good."""
+        """Raises ``invite_expired`` when it is not good any more; one without an end is good."""
         if not self.expires_at:
             return
         try:
@@ -55,8 +55,10 @@ class Invite(msgspec.Struct, frozen=True):
         except (ValueError, OverflowError):
             raise BadInviteError("The invite's end is no moment; nothing was joined.", do=_ANOTHER) from None
         if is_over:
-            raise InviteExpiredError(
-                f"The invite to {self.name} expired on {until:%Y-%m-%d}; nothing was joined.", do=_ANOTHER
+            raise NeighborhoodError(
+                f"The invite to {self.name} expired on {until:%Y-%m-%d}; nothing was joined.",
+                do=_ANOTHER,
+                code="invite_expired",
             )
 
 
@@ -89,29 +91,29 @@ def write_invite(
     )
 
 
-def read_invite(said: Mapping[str, Any]) -> Invite:
+def read_invite(fields: Mapping[str, Any]) -> Invite:
     """The invite in an object. Raises ``BadInviteError`` for another kind of it, and for what cannot be used."""
-    kind = said.get("type")
-    if said.get("schema") != SCHEMA or kind != TYPE:
+    kind = fields.get("type")
+    if fields.get("schema") != SCHEMA or kind != TYPE:
         shown = plain(kind, 40) or "none"
         raise BadInviteError(f'It is of type "{shown}" and not {TYPE}; nothing was joined.', do=_ANOTHER)
     try:
-        rappid = Rappid.parse(said.get("rappid"))  # type: ignore[arg-type]  # parse refuses what is no text
+        rappid = Rappid.parse(fields.get("rappid"))  # type: ignore[arg-type]  # parse refuses what is no text
     except BadRappidError as error:
         raise BadInviteError(f"The invite names no neighborhood: {error}", do=_ANOTHER) from error
-    expires = said.get("invite_expires_at")
+    expires = fields.get("invite_expires_at")
     if expires is not None and not isinstance(expires, str):
         raise BadInviteError("The invite's end is no moment; nothing was joined.", do=_ANOTHER)
-    roster = said.get(MEMBERS_KEY)
+    listed = fields.get(MEMBERS_KEY)
     try:
-        members = decode_members(indented(roster)) if roster is not None else ()
+        members = decode_members(indented(listed)) if listed is not None else ()
     except BadNeighborhoodError as error:
         raise BadInviteError(f"The invite's {error} Nothing was joined.", do=_ANOTHER) from error
     return Invite(
         rappid=rappid,
-        name=plain(said.get("display_name")) or rappid.slug or "neighborhood",
-        about=plain(said.get("soul_summary"), LONGEST),
-        url=plain(said.get("neighborhood_url") or said.get("join_via"), LONGEST),
+        name=plain(fields.get("display_name")) or rappid.slug or "neighborhood",
+        about=plain(fields.get("soul_summary"), LONGEST),
+        url=plain(fields.get("neighborhood_url") or fields.get("join_via"), LONGEST),
         expires_at=plain(expires) if expires else "",
         members=members,
     )

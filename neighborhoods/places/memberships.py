@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from agents.storage.atomic_write import write_atomically
 from envelopes.envelope import HELP
 from envelopes.identity.capabilities import capability
-from neighborhoods.places.errors import BadNeighborhoodError, NoSuchNeighborhoodError
+from neighborhoods.errors import BadNeighborhoodError, NoSuchNeighborhoodError
 from twins.errors import BadFileError
 from twins.workspace.identity_file import read_regular
 

@@ -14,11 +14,7 @@ from agents.contract.file_discovery import AGENT_SUFFIXES
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_walk import LinkFreeFolder
 from envelopes.codecs.strict_json import strict_object
-from neighborhoods.places.errors import (
-    BadNeighborhoodError,
-    NeighborhoodConflictError,
-    NoSuchNeighborhoodError,
-)
+from neighborhoods.errors import BadNeighborhoodError, NeighborhoodError, NoSuchNeighborhoodError
 from twins.errors import BadFileError, BadRappidError, NoSuchTwinError
 from twins.workspace.identity_file import Identity, indented, read_regular, utc
 from twins.workspace.rappid import Rappid, label
@@ -69,7 +65,7 @@ class Place(msgspec.Struct, frozen=True):
 
     @property
     def about(self) -> str:
-        """Its description, one sentence; "" without one."""
+        """The place's description, one sentence; "" without one."""
         found = self.fields.get("description")
         return found if isinstance(found, str) and len(found) <= LONGEST and found.isprintable() else ""
 
@@ -79,17 +75,17 @@ class Place(msgspec.Struct, frozen=True):
         try:
             identity = Identity.read(folder)
             place = read_regular(folder / PLACE, MAX_BYTES)
-            roster = read_regular(folder / MEMBERS, MAX_BYTES)
+            listed = read_regular(folder / MEMBERS, MAX_BYTES)
         except (BadFileError, NoSuchTwinError) as error:
             raise BadNeighborhoodError(str(error), do=error.do) from error
         if place is None:
             raise BadNeighborhoodError(f"{folder.name[:16]} has no {PLACE}.", do="Get its egg again.")
         fields = decode_place(place)
-        said = fields.get("neighborhood_rappid")
-        if isinstance(said, str) and said and said != identity.rappid.text:
+        rappid = fields.get("neighborhood_rappid")
+        if isinstance(rappid, str) and rappid and rappid != identity.rappid.text:
             raise BadNeighborhoodError(f"{PLACE} is of another neighborhood.", do="Get its egg again.")
         name = plain(fields.get("name")) or identity.name or identity.rappid.slug
-        members = decode_members(roster) if roster is not None else ()
+        members = decode_members(listed) if listed is not None else ()
         return cls(folder, identity.rappid, name, fields, members)
 
     def shared_agents(self) -> list[str]:
@@ -117,16 +113,6 @@ class Place(msgspec.Struct, frozen=True):
             members = tuple(one for one in now.members if one.fingerprint != fingerprint)
             write_atomically(self.folder / MEMBERS, encode_members(self.rappid, members))
         return replace(now, members=members)
-
-    def as_json(self) -> dict[str, Any]:
-        """The row of a list."""
-        return {
-            "key": self.key,
-            "rappid": self.rappid.text,
-            "name": self.name,
-            "about": self.about,
-            "folder": str(self.folder),
-        }
 
 
 def place_files(
@@ -200,7 +186,11 @@ def find_place(home: Path, selector: str) -> Place:
         fits = [one for one in known if one.key.startswith(wanted.lower())]
     if len(fits) > 1:
         both = ", ".join(one.key[:12] for one in fits[:4])
-        raise NeighborhoodConflictError(f'"{wanted[:60]}" is more than one neighborhood.', do=f"Type {both}.")
+        raise NeighborhoodError(
+            f'"{wanted[:60]}" is more than one neighborhood.',
+            do=f"Type {both}.",
+            code="neighborhood_conflict",
+        )
     if not fits:
         raise NoSuchNeighborhoodError(f'No neighborhood "{wanted[:60]}".', do="rappd neighborhood list")
     return fits[0]
@@ -232,8 +222,8 @@ def _member(row: object) -> PlaceMember:
             raise _damaged(MEMBERS, "a member's rappid") from error
     if fingerprint and (len(fingerprint) != 64 or not _FINGERPRINT.issuperset(fingerprint)):
         raise _damaged(MEMBERS, "a member's key")
-    said = row.get("capabilities")
-    capabilities = tuple(filter(None, map(plain, said[:100]))) if isinstance(said, list) else ()
+    offered = row.get("capabilities")
+    capabilities = tuple(filter(None, map(plain, offered[:100]))) if isinstance(offered, list) else ()
     return PlaceMember(
         rappid=rappid,
         name=plain(row.get("name")),
@@ -247,12 +237,12 @@ def _member(row: object) -> PlaceMember:
 
 def _object(octets: bytes, name: str, schema: str) -> dict[str, Any]:
     try:
-        said = strict_object(octets)
+        fields = strict_object(octets)
     except ValueError as error:
         raise _damaged(name, str(error)) from error
-    if said.get("schema") != schema:
+    if fields.get("schema") != schema:
         raise _damaged(name, f"its schema is not {schema}")
-    return said
+    return fields
 
 
 def _damaged(name: str, why: str) -> BadNeighborhoodError:

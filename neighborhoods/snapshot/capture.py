@@ -85,7 +85,7 @@ async def take_snapshot(
     """Takes a snapshot into ``target``, or among the home's eggs. The caller holds ``folder`` alone.
 
     Machines that fail are named in the result and the others are taken. Raises ``TwinConflictError`` when
-    the file cannot be written, ``BadSnapshotNameError``; parts that were read stay for the next try.
+    the file cannot be written, ``bad_snapshot_name``; parts that were read stay for the next try.
     """
     if name:
         check_name(name)
@@ -93,17 +93,17 @@ async def take_snapshot(
     at = (now or datetime.now(UTC)).astimezone()
     name = name or await asyncio.to_thread(folder.free_name, default_name(at))
     target = target or folder.root / f"{name}.egg"
-    with ExitStack() as held:
+    with ExitStack() as stack:
         previous = await asyncio.to_thread(_previous, folder, key)
         if previous is not None:
-            held.enter_context(previous)
-        file = held.enter_context(atomic_file(target, overwrite=overwrite))
-        writer = held.enter_context(SnapshotWriter(file, at=at))
-        local, taken = await _all(machine, peers, options, writer, folder, previous, allow, at, tell)
-        members = {"local": local.row, "peers": [one.row for one in taken]}
-        said = manifest(name, at, machine.name, options, members)
-        size, digest = await _to_its_end(partial(_finish, writer, taken, previous, said, key, file))
-    record = await asyncio.to_thread(_recorded, machine.name, local, taken, members)
+            stack.enter_context(previous)
+        file = stack.enter_context(atomic_file(target, overwrite=overwrite))
+        writer = stack.enter_context(SnapshotWriter(file, at=at))
+        local, captures = await _all(machine, peers, options, writer, folder, previous, allow, at, tell)
+        members = {"local": local.row, "peers": [one.row for one in captures]}
+        document = manifest(name, at, machine.name, options, members)
+        size, digest = await _to_its_end(partial(_finish, writer, captures, previous, document, key, file))
+    record = await asyncio.to_thread(_recorded, machine.name, local, captures, members)
     record = replace(
         record,
         path=str(target),
@@ -119,18 +119,18 @@ async def take_snapshot(
         await asyncio.to_thread(target.unlink, missing_ok=True)
         raise
     await asyncio.to_thread(discard, folder.parts)
-    return await asyncio.to_thread(_result, record, local, taken, members)
+    return await asyncio.to_thread(_result, record, local, captures, members)
 
 
 def _recorded(
-    machine: str, local: LocalCapture, taken: Sequence[PeerCapture], members: dict[str, Any]
+    machine: str, local: LocalCapture, captures: Sequence[PeerCapture], members: dict[str, Any]
 ) -> SnapshotRecord:
     """The record of what was captured, without its file. Members may list tens of thousands of twins."""
-    away = {bad.path for one in taken for bad in one.failed}
-    captured = [one.row["name"] for one in taken if one.row["name"] not in away]
+    failed_paths = {bad.path for one in captures for bad in one.failed}
+    captured = [one.row["name"] for one in captures if one.row["name"] not in failed_paths]
     missing = (
         *(f"{machine}/{one.path}" for one in local.failed),
-        *(bad.path for one in taken for bad in one.failed),
+        *(bad.path for one in captures for bad in one.failed),
     )
     known = set(missing)
     return SnapshotRecord(
@@ -220,16 +220,16 @@ def _local(
     stop: Cancellation,
 ) -> LocalCapture:
     read = 0
-    told = _teller(tell, machine.name)
+    tell_all = _teller(tell, machine.name)
 
     def count(octets: int) -> None:
         nonlocal read
         stop.check()
         read += octets
-        told("reading", read, 0, 0)
+        tell_all("reading", read, 0, 0)
 
     done = capture_local(machine, options, writer, folder.root, previous=previous, allow=allow, tell=count)
-    told("failed" if done.failed else "done", writer.octets, writer.octets, 0)
+    tell_all("failed" if done.failed else "done", writer.octets, writer.octets, 0)
     return done
 
 
@@ -240,13 +240,13 @@ def _previous(folder: SnapshotFolder, key: IdentityKey) -> PreviousSnapshot | No
 
 def _finish(
     writer: SnapshotWriter,
-    taken: Sequence[PeerCapture],
+    captures: Sequence[PeerCapture],
     previous: PreviousSnapshot | None,
-    said: dict[str, Any],
+    document: dict[str, Any],
     key: IdentityKey,
     file: Any,
 ) -> tuple[int, str]:
-    for one in taken:
+    for one in captures:
         writer.add(f"peers/{one.folder}/peer.json", orjson.dumps(one.row, option=orjson.OPT_INDENT_2))
         for member in sorted(one.parts):
             path = one.parts[member]
@@ -254,7 +254,7 @@ def _finish(
                 writer.add(member, path)
             elif previous is not None:
                 writer.copy(previous, member)
-    writer.finish(said, key=key)
+    writer.finish(document, key=key)
     return settled(file)
 
 
@@ -275,10 +275,10 @@ def _uncaptured(machine: str, members: dict[str, Any]) -> list[str]:
 
 
 def _result(
-    record: SnapshotRecord, local: LocalCapture, taken: Sequence[PeerCapture], members: dict[str, Any]
+    record: SnapshotRecord, local: LocalCapture, captures: Sequence[PeerCapture], members: dict[str, Any]
 ) -> SnapshotResult:
     done = SnapshotResult(record, unstable=local.unstable)
-    parts: list[LocalCapture | PeerCapture] = [local, *taken]
+    parts: list[LocalCapture | PeerCapture] = [local, *captures]
     for part in parts:
         done.left_out += part.left_out
         done.failed += part.failed

@@ -11,9 +11,7 @@ from pathlib import Path
 
 from agents.storage.safe_walk import LinkFreeFolder
 from envelopes.errors import ReportableError
-from neighborhoods.snapshot.contents import SnapshotContents
-from neighborhoods.snapshot.disk_problem import disk_problem
-from neighborhoods.snapshot.errors import DrillUntriedError
+from neighborhoods.errors import DrillUntriedError
 from neighborhoods.snapshot.filtering import Omission, omissions
 from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs, restore_local, restore_peers
 from neighborhoods.snapshot.listing import listing_of, unexplained
@@ -26,8 +24,9 @@ from neighborhoods.snapshot.plan import (
     make_restore_plan,
     simulated_home,
 )
+from neighborhoods.snapshot.snapshot_contents import SnapshotContents
 from neighborhoods.snapshot.snapshot_folder import DrillResult
-from neighborhoods.snapshot.spooled_files import Spool
+from neighborhoods.snapshot.spooled_files import Spool, disk_problem
 from neighborhoods.snapshot.tar_guard import UNEXPLAINED
 from twins.eggs.parsed_egg import ARCHIVED, ParsedEgg
 from twins.eggs.writers.exclusions import ExclusionReason
@@ -88,8 +87,10 @@ async def _hatched(
 
     def installer_of(home: Path) -> Installer:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
-        held = QuarantineList(home / "held.json", home)
-        return Installer(home, held=held, signers=Signers(home / "signers.json"), fingerprint=fingerprint)
+        quarantine = QuarantineList(home / "held.json", home)
+        return Installer(
+            home, quarantine=quarantine, signers=Signers(home / "signers.json"), fingerprint=fingerprint
+        )
 
     installer = installer_of(scratch / "home")
     options = RestoreOptions(target=Target.LOCAL_SIMULATE, restore_archived=True)

@@ -17,9 +17,7 @@ from typing import Any
 
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot import file_times
-from neighborhoods.snapshot.contents import PeerTwin
-from neighborhoods.snapshot.member_failures import as_failure
-from neighborhoods.snapshot.member_transport import MemberTransport
+from neighborhoods.snapshot.member_transport import MemberTransport, as_failure
 from neighborhoods.snapshot.peer_trees import as_egg, packed_at, spooled, write_agents
 from neighborhoods.snapshot.plan import (
     CREATE,
@@ -37,6 +35,7 @@ from neighborhoods.snapshot.plan import (
     overwrites,
     simulated_home,
 )
+from neighborhoods.snapshot.snapshot_contents import PeerTwin
 from neighborhoods.snapshot.spooled_files import Spool
 from twins.installer.errors import PlanChangedError, from_disk
 from twins.installer.installer import Installer
@@ -217,8 +216,8 @@ def _simulate(
                 hatched = there.hatch(egg, overwrite=chosen, source=plan.contents.opened.file)
                 _stamp(hatched.plan, {file.name: (file.mtime, file.executable) for file in spool.files})
         except (ReportableError, OSError) as problem:
-            step.action, step.why = FAIL, _said(problem, step)
-        tell(_told(peer, step))
+            step.action, step.why = FAIL, _cause_and_advice(problem, step)
+        tell(_hatched_event(peer, step))
 
 
 async def _send(
@@ -231,7 +230,7 @@ async def _send(
     try:
         for step in peer.writes:
             await _send_twin(peer, step, transport, scratch, done)
-            tell(_told(peer, step))
+            tell(_hatched_event(peer, step))
         await _send_agents(peer, transport, scratch, done)
     finally:
         await transport.aclose()
@@ -252,7 +251,7 @@ async def _send_twin(
             is_trusted=peer.is_trusted,
         )
     except Exception as problem:  # noqa: BLE001 - logged there; the other machines are written all the same
-        step.action, step.why = FAIL, _said(_reported(peer, problem), step)
+        step.action, step.why = FAIL, _cause_and_advice(_reported(peer, problem), step)
         return
     finally:
         await asyncio.to_thread(archive.unlink, missing_ok=True)
@@ -327,12 +326,12 @@ def _reported(peer: PeerPlan, problem: Exception) -> ReportableError | OSError:
     return problem if isinstance(problem, OSError) else as_failure(peer.block.name, problem)
 
 
-def _said(problem: ReportableError | OSError, step: PeerStep) -> str:
+def _cause_and_advice(problem: ReportableError | OSError, step: PeerStep) -> str:
     """The cause, and what to do."""
     found = from_disk(problem, step.twin.name) if isinstance(problem, OSError) else problem
     return found.with_advice()
 
 
-def _told(peer: PeerPlan, step: PeerStep) -> dict[str, Any]:
-    told = {"event": "hatched", "machine": peer.block.name, "name": step.twin.name, "kind": "peer_twin"}
-    return told | {"problem": step.why if step.action == FAIL else ""}
+def _hatched_event(peer: PeerPlan, step: PeerStep) -> dict[str, Any]:
+    event = {"event": "hatched", "machine": peer.block.name, "name": step.twin.name, "kind": "peer_twin"}
+    return event | {"problem": step.why if step.action == FAIL else ""}

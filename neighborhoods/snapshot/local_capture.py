@@ -157,18 +157,18 @@ class _Capture:
             return [], {}
         try:
             memory = self._options.include_brainstem_data
-            taken = self._workspace(host, "brainstem/", memory=memory, rename=str)
+            captured = self._workspace(host, "brainstem/", memory=memory, rename=str)
         except (TwinError, OSError) as problem:
             if not self._writer.is_usable:
                 raise
-            self._done.failed.append(Omission("brainstem", _said(problem)))
+            self._done.failed.append(Omission("brainstem", _message_of(problem)))
             return [], {}
-        self._note("brainstem", taken)
-        return taken.names, taken.as_json()
+        self._note("brainstem", captured)
+        return captured.names, captured.as_json()
 
-    def _note(self, owner: str, taken: _Taken) -> None:
-        self._done.left_out += [replace(one, path=f"{owner}/{one.path}") for one in taken.left_out]
-        if taken.is_unstable:
+    def _note(self, owner: str, captured: _Taken) -> None:
+        self._done.left_out += [replace(one, path=f"{owner}/{one.path}") for one in captured.left_out]
+        if captured.is_unstable:
             why = f"changed each of the {_PASSES} times it was read; it is in the snapshot as last read"
             self._done.unstable.append(Omission(owner, why, do="Let it rest, rerun."))
 
@@ -206,16 +206,16 @@ class _Capture:
             return row | {"captured": False, "reason": OVERSIZE}
         prefix = f"twins/.archive/{twin.key}/" if archived else f"twins/{twin.key}/"
         try:
-            taken = self._workspace(
+            captured = self._workspace(
                 twin.workspace, prefix, memory=True, rename=_in_twin, key=twin.key, archived=archived
             )
         except (TwinError, OSError) as problem:
             if not self._writer.is_usable:
                 raise
-            self._done.failed.append(Omission(twin.name, _said(problem)))
+            self._done.failed.append(Omission(twin.name, _message_of(problem)))
             return row | {"captured": False, "reason": UNREADABLE}
-        self._note(twin.name, taken)
-        return row | taken.as_json()
+        self._note(twin.name, captured)
+        return row | captured.as_json()
 
     def _workspace(
         self,
@@ -237,11 +237,11 @@ class _Capture:
                 self._writer.list(prefix, self._previous.listed(prefix))
                 names = [name.removeprefix(prefix) for name in kept]
                 return _Taken(names, before, self._previous.left_out(prefix))
-            with Spool(self._scratch) as spool, ExitStack() as held:
+            with Spool(self._scratch) as spool, ExitStack() as stack:
                 listed = _look_at(workspace.root, archived).listed
-                load, odd = self._gathered(workspace, held, memory, archived)
-                taken = SecretFilter(spool, known=known_values(workspace), allow=self._allow)
-                taken.take_all(load)
+                load, odd = self._gathered(workspace, stack, memory, archived)
+                secret_filter = SecretFilter(spool, known=known_values(workspace), allow=self._allow)
+                secret_filter.take_all(load)
                 is_unstable = self._fingerprint(workspace, key, memory, archived) != before
                 if is_unstable and attempt < _PASSES - 1:
                     continue
@@ -250,7 +250,7 @@ class _Capture:
                     self._writer.add(f"{prefix}{rename(file.name)}", spool.chunks(file), stamp=stamp)
                     self._tell(file.size)
                 left = [Omission(as_text(one.path), one.why.value) for one in load.left_out]
-                left += odd + taken.left_out
+                left += odd + secret_filter.left_out
                 comes_back = {as_text(one.path): as_text(_in_twin(one.name)) for one in load.members}
                 with SourceTree(workspace.root) as tree:
                     kept = [path for path in listed if path in comes_back or not _is_bare(tree, path)]
@@ -259,13 +259,13 @@ class _Capture:
         raise AssertionError("the last pass returns")
 
     def _gathered(
-        self, workspace: Workspace, held: ExitStack, memory: bool, archived: bool
+        self, workspace: Workspace, stack: ExitStack, memory: bool, archived: bool
     ) -> tuple[EggContents, list[Omission]]:
         """The files that travel, and those whose names cannot."""
         source = self._machine.conversations
         load = whole_workspace(
             workspace,
-            held,
+            stack,
             conversations=source(workspace) if source else None,
             exclude_memory=not memory,
             is_held=self._machine.is_held,
@@ -291,17 +291,17 @@ class _Capture:
     def _files(self, root: Path, prefix: str, names: Collection[str], wanted: bool) -> list[str]:
         found = []
         with LinkFreeFolder(root) as walk, Spool(self._scratch) as spool:
-            taken = SecretFilter(spool, allow=self._allow)
+            secret_filter = SecretFilter(spool, allow=self._allow)
             for name in names if wanted else ():
                 try:
                     pieces = walk.chunks(name)
-                    file = taken.take(name, pieces, path=f"{prefix}{name}")
+                    file = secret_filter.take(name, pieces, path=f"{prefix}{name}")
                 except OSError:  # most brainstems have none of them
                     continue
                 if file is not None:
                     self._writer.add(f"{prefix}{name}", spool.chunks(file))
                     found.append(name)
-            self._done.left_out += taken.left_out
+            self._done.left_out += secret_filter.left_out
         return found
 
     def _global_state(self) -> list[str]:
@@ -417,7 +417,7 @@ def _in_twin(name: str) -> str:
     return f"{_MEMORY}{name.removeprefix(_DATA)}" if name.startswith(_DATA) else name
 
 
-def _said(problem: Exception) -> str:
+def _message_of(problem: Exception) -> str:
     if isinstance(problem, ReportableError):
         return str(problem)
     return problem.strerror or str(problem) if isinstance(problem, OSError) else str(problem)

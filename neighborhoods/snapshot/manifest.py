@@ -65,15 +65,15 @@ def manifest(
 def peer_folders(names: list[str]) -> list[str]:
     """The folder of each peer in the egg: its name, unsafe characters as ``_``, a number where two would be one."""
     folders: list[str] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     numbers: dict[str, int] = {}  # the last one given: thousands of one name are counted once
     for name in names:
         safe = re.sub(r"[^A-Za-z0-9_.-]", "_", name[:200]).lstrip(".")[:100] or "_"
         folder, number = safe, numbers.get(safe.lower(), 1)
-        while folder.lower() in taken:
+        while folder.lower() in used_names:
             number += 1
             folder = f"{safe}_{number}"
         numbers[safe.lower()] = number
-        taken.add(folder.lower())
+        used_names.add(folder.lower())
         folders.append(folder)
     return folders

@@ -39,7 +39,7 @@ class MemberCoordinates(msgspec.Struct, frozen=True):
 
     @property
     def ssh(self) -> SshDestination | None:
-        """Its SSH coordinates, if it has any. Raises ``BadMemberError``."""
+        """The member's SSH coordinates, if it has any. Raises ``BadMemberError``."""
         return SshDestination.parse(self.ssh_host, self.ssh_user) if self.ssh_host else None
 
 

@@ -5,13 +5,18 @@ Each transport carries tar streams; what they hold is checked by the reader of t
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Protocol
 
 import msgspec
 
-from neighborhoods.errors import MemberRefusedError
+from envelopes.errors import ReportableError
+from neighborhoods.errors import BadMemberError, BadMemberStreamError, MemberRefusedError
+from twins.errors import HostileEggError
+from twins.fs.untrusted_names import safe_component
 
 AGENTS = "agents"
 """The root of an archive of a brainstem's agent files, where that of a twin has its hash."""
@@ -63,7 +68,7 @@ class MemberTwin(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """Its name, else the beginning of its hash."""
+        """The twin's name, else the beginning of its hash."""
         found = self.rappid_json.get("display_name") or self.rappid_json.get("name")
         return found if found and isinstance(found, str) else self.hash[:8]
 
@@ -107,6 +112,7 @@ class MemberTransport(Protocol):
 
     async def activity(self) -> dict[str, TwinActivity]:
         """Active twins by hash, where a rappd tells; empty where ``read_twin`` itself sees to it, or nothing can."""
+        return {}
 
     def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams the twin's workspace as tar, in the state of one moment or raises ``UnstableMemberError``."""
@@ -141,6 +147,11 @@ class MemberTransport(Protocol):
         """Ends what was opened for this use alone."""
 
 
+def milliseconds_since(began: float) -> float:
+    """The milliseconds since ``began``, a moment of ``time.monotonic``."""
+    return round((time.monotonic() - began) * 1000, 3)
+
+
 def require_trusted(member: str, is_trusted: bool) -> None:
     """Raises ``MemberRefusedError`` for agents of an unknown signer, where no rappd quarantines them."""
     if not is_trusted:
@@ -148,3 +159,30 @@ def require_trusted(member: str, is_trusted: bool) -> None:
             f"Nobody trusted signed these agents, and no rappd quarantines them on {member}.",
             do="Read them: rappd egg extract FILE FOLDER",
         )
+
+
+def require_twin_hash(twin: str) -> None:
+    """Raises ``BadMemberError`` for text that names no folder, or one that is reserved."""
+    try:
+        safe_component(twin)
+    except HostileEggError:
+        twin = "."
+    if twin.startswith((".", "-")):
+        raise BadMemberError("That hash names no twin's folder.", do="Look at the list of twins.")
+
+
+log = logging.getLogger(__name__)
+
+
+def as_failure(member: str, error: Exception) -> ReportableError:
+    """The error to report of a member. One that is no report is logged with its trace first.
+
+    Call it where ``error`` is handled. Cancellation is no ``Exception`` and goes on.
+    """
+    if isinstance(error, ReportableError):
+        return error
+    log.error("%s sent what could not be read", member, exc_info=error)
+    return BadMemberStreamError(
+        f"{member}: what it sent could not be read ({type(error).__name__}).",
+        do="The log has more: rappd logs",
+    )

@@ -14,13 +14,11 @@ from msgspec.structs import replace
 
 from neighborhoods.errors import MemberError, UnstableMemberError
 from neighborhoods.snapshot.capture_retries import PASSES, PeerTell, probed, quiet, ran
-from neighborhoods.snapshot.disk_problem import disk_problem
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter, omissions
 from neighborhoods.snapshot.manifest import NOT_WANTED, OVERSIZE, TAR_FAILED, UNSTABLE, SnapshotOptions
-from neighborhoods.snapshot.member_failures import as_failure
-from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin
+from neighborhoods.snapshot.member_transport import MemberProbe, MemberTransport, MemberTwin, as_failure
 from neighborhoods.snapshot.previous_snapshot import PreviousSnapshot
-from neighborhoods.snapshot.spooled_files import Spool
+from neighborhoods.snapshot.spooled_files import Spool, disk_problem
 from neighborhoods.snapshot.staged_parts import PeerParts, StagedPart
 from neighborhoods.snapshot.stream_bridge import SILENCE, StreamBridge
 from neighborhoods.snapshot.tar_guard import TarGuard, TarLimits, files_of, read_tar
@@ -135,14 +133,14 @@ class PeerReader:
         if peer.transport is None:
             done.failed.append(Omission(peer.name, peer.no_way))
             return done
-        said = dict(row)
+        fields = dict(row)
         try:
             await self._read(peer.transport, done)
             await asyncio.to_thread(
                 orjson.dumps, row
             )  # the manifest holds it: what cannot be written ends here
         except Exception as problem:  # noqa: BLE001 - logged there; the other machines are read all the same
-            done = PeerCapture(said, self._name)
+            done = PeerCapture(fields, self._name)
             done.failed.append(Omission(peer.name, str(as_failure(peer.name, problem))))
             self._tell("failed", 0, 0, 0)
         return done
@@ -225,15 +223,15 @@ class PeerReader:
         except UnstableMemberError as problem:
             return self._failed(twin, str(problem), UNSTABLE)
         except Exception as problem:  # noqa: BLE001 - logged there; its other twins are read all the same
-            return self._failed(twin, self._said(problem))
-        told = {
+            return self._failed(twin, self._message_of(problem))
+        fields = {
             "left_out": [one.as_json() for one in part.left_out],
             "captured": True,
             "captured_path_in_egg": member,
             "captured_bytes": part.path.stat().st_size,
         }
         left_out = self._named(part.left_out, twin.name)
-        return _TwinCapture(row | told, member, part.path, left_out, is_new=kept is None)
+        return _TwinCapture(row | fields, member, part.path, left_out, is_new=kept is None)
 
     def _failed(self, twin: MemberTwin, why: str, reason: str = TAR_FAILED) -> _TwinCapture:
         row = _row(twin) | {"captured": False, "reason": reason, "detail": why}
@@ -287,20 +285,20 @@ class PeerReader:
                     path = await asyncio.to_thread(self._kept.keep_agent, file.name, spool.chunks(file))
                     done.parts[f"{self._folder}/brainstem/agents/{file.name}"] = path
         except Exception as problem:  # noqa: BLE001 - logged there; its twins are kept all the same
-            done.failed.append(Omission(f"{self._peer.name}/agents", self._said(problem)))
+            done.failed.append(Omission(f"{self._peer.name}/agents", self._message_of(problem)))
             return []
         done.left_out += self._named(left_out, "agents")
         return [file.name for file in files]
 
     async def _spooled(self, stream: AsyncIterator[bytes], guard: TarGuard, spool: Spool) -> list[Omission]:
         """Takes a stream in; returns what of it stays behind."""
-        taken = SecretFilter(spool, allow=self._allow)
+        secret_filter = SecretFilter(spool, allow=self._allow)
         bridge = StreamBridge(stream, self._count)
-        await bridge.consume(lambda: _take(bridge.pieces(), guard, taken))
+        await bridge.consume(lambda: _take(bridge.pieces(), guard, secret_filter))
         odd = [Omission(one.path, one.reason, do=RENAME if one.is_odd else "") for one in guard.left_out]
-        return odd + taken.left_out
+        return odd + secret_filter.left_out
 
-    def _said(self, problem: Exception) -> str:
+    def _message_of(self, problem: Exception) -> str:
         """The cause in a sentence. ``OSError`` is about this machine's disk: what happens there is ``MemberError``."""
         if isinstance(problem, TimeoutError):
             return f"nothing came for {SILENCE:g} s"
@@ -313,10 +311,10 @@ class PeerReader:
         self._tell("reading", min(self._done, self._whole), self._whole, 0)
 
 
-def _take(pieces: Iterator[bytes], guard: TarGuard, taken: SecretFilter) -> None:
+def _take(pieces: Iterator[bytes], guard: TarGuard, secret_filter: SecretFilter) -> None:
     """Each file of a stream to the filter, in the thread that reads it."""
     for entry, content in files_of(read_tar(pieces, guard)):
-        taken.take(entry.path, content, mtime=entry.mtime, executable=entry.executable)
+        secret_filter.take(entry.path, content, mtime=entry.mtime, executable=entry.executable)
 
 
 def _in_order(twins: Iterable[MemberTwin], most: int) -> tuple[list[MemberTwin], int]:
@@ -326,8 +324,12 @@ def _in_order(twins: Iterable[MemberTwin], most: int) -> tuple[list[MemberTwin],
 
 
 def _row(twin: MemberTwin) -> dict[str, Any]:
-    said = twin.rappid_json
-    rappid, name, kind = said.get("rappid"), said.get("display_name") or said.get("name"), said.get("kind")
+    identity = twin.rappid_json
+    rappid, name, kind = (
+        identity.get("rappid"),
+        identity.get("display_name") or identity.get("name"),
+        identity.get("kind"),
+    )
     return {
         "hash": twin.hash,
         "rappid": rappid if isinstance(rappid, str) else "",

@@ -8,8 +8,8 @@ from dataclasses import replace
 from datetime import datetime
 from functools import partial
 
-from neighborhoods.snapshot.contents import PeerTwin
 from neighborhoods.snapshot.member_transport import AGENTS
+from neighborhoods.snapshot.snapshot_contents import PeerTwin
 from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.tar_archive import gunzipped, write_tar_gz
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar

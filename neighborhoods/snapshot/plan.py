@@ -18,9 +18,8 @@ import orjson
 
 from agents.contract.file_discovery import AGENT_SUFFIXES
 from envelopes.errors import ReportableError
-from neighborhoods.snapshot.contents import LocalUnit, PeerBlock, PeerTwin, SnapshotContents
-from neighborhoods.snapshot.member_failures import as_failure
-from neighborhoods.snapshot.member_transport import MemberTransport
+from neighborhoods.snapshot.member_transport import MemberTransport, as_failure
+from neighborhoods.snapshot.snapshot_contents import LocalUnit, PeerBlock, PeerTwin, SnapshotContents
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part
 from twins.errors import TwinConflictError
 from twins.installer.installer import Installer
@@ -448,11 +447,11 @@ def _digest(plan: RestorePlan) -> str:
     return _hashed({"local": plan.local_digest, "peers": peers})
 
 
-def _hashed(said: Mapping[str, Any]) -> str:
-    return hashlib.sha256(orjson.dumps(said, option=orjson.OPT_SORT_KEYS)).hexdigest()
+def _hashed(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def writes_elsewhere(plan: dict[str, Any]) -> bool:
+def writes_elsewhere(plan: Mapping[str, Any]) -> bool:
     """True when this plan, as JSON, would write twins or agents to another machine: only after a yes to it."""
     return plan["target"] == "in-place" and any(
         step["action"] in ("create", "overwrite")

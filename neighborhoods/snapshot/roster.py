@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
@@ -14,6 +14,26 @@ from neighborhoods.errors import BadMemberError, NoSuchMemberError
 from neighborhoods.snapshot.member_coordinates import MemberCoordinates
 
 Way = Literal["ssh", "folder", "github", "rappd", ""]
+
+
+class MemberView(TypedDict):
+    name: str
+    fingerprint: str
+    address: str
+    url: str
+    paired: bool
+    whose: str
+    presence: str
+    self: bool
+    way: str
+    ssh_user: str
+    ssh_host: str
+    folder: str
+    github_neighborhood: str
+    trouble: str
+
+
+"""A machine of the roster: the ``way`` in which a snapshot reads it, and what ``peers.json`` says of it."""
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -57,7 +77,7 @@ class Member(msgspec.Struct, frozen=True):
         found = self.coordinates
         return self.whose == "mine" or (found is not None and bool(found.trouble or self._written_way))
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> MemberView:
         """The row that screens and ``--json`` have."""
         found = self.coordinates
         return {
@@ -121,13 +141,13 @@ def members(
     return _told_apart(marked)
 
 
-def find_member(roster: Sequence[Member], name: str) -> Member:
+def find_member(known_members: Sequence[Member], name: str) -> Member:
     """The member of that name, or whose fingerprint begins so. Raises ``NoSuchMemberError``, ``BadMemberError``."""
-    named = [one for one in roster if one.name.casefold() == name.casefold()]
+    named = [one for one in known_members if one.name.casefold() == name.casefold()]
     if not named and len(name) >= 4:
-        named = [one for one in roster if one.fingerprint.startswith(name.lower())]
+        named = [one for one in known_members if one.fingerprint.startswith(name.lower())]
     if not named:
-        known = ", ".join(one.name for one in roster[:8])
+        known = ", ".join(one.name for one in known_members[:8])
         raise NoSuchMemberError(
             f"No member “{name}”.", do=f"There are: {known}." if known else "Add machines to peers.json."
         )
@@ -195,14 +215,14 @@ def _each_once(found: Sequence[Member]) -> list[Member]:
 
 def _told_apart(found: Sequence[Member]) -> list[Member]:
     named: list[Member] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     for one in found:
         name, number = one.name, 2
-        if name.casefold() in taken and one.fingerprint:
+        if name.casefold() in used_names and one.fingerprint:
             name = f"{one.name}_{one.fingerprint[:4]}"
-        while name.casefold() in taken:
+        while name.casefold() in used_names:
             name, number = f"{one.name}_{number}", number + 1
-        taken.add(name.casefold())
+        used_names.add(name.casefold())
         named.append(msgspec.structs.replace(one, name=name))
     return named
 

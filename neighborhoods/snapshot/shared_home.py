@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypedDict, cast
 
 import msgspec
 
@@ -26,10 +26,9 @@ from neighborhoods.errors import (
     NoSuchMemberError,
     UnstableMemberError,
 )
-from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin
+from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin, require_twin_hash
 from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports.twin_folder import batched, list_twins, tar_of
-from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 from twins.eggs.frames import ConversationSource, encoded
 from twins.eggs.readers.member_paths import decides, is_code, is_workflow
 from twins.eggs.writers import exclusions
@@ -53,6 +52,35 @@ _PATIENCE = 15.0
 _LOOK_SECONDS = 0.05
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+
+
+class SharedProbe(TypedDict):
+    """The name of a machine and the free octets on its disk."""
+
+    host: str
+    free_bytes: int
+
+
+class SharedTwin(TypedDict):
+    """A ``MemberTwin``."""
+
+    hash: str
+    rappid_json: dict[str, Any]
+    lifecycle: str
+    workspace_bytes: int
+    workspace_files: int
+    has_soul: bool
+    agents: list[str]
+    fingerprint: str
+    has_rappid_json: bool
+
+
+class SharedTwins(TypedDict):
+    """A ``MemberListing``."""
+
+    twins: list[SharedTwin]
+    agent_files: list[str]
+    host: str
 
 
 class SharedHome:
@@ -90,12 +118,12 @@ class SharedHome:
             if not self._reads[peer]:
                 del self._reads[peer]
 
-    async def probe(self) -> dict[str, Any]:
+    async def probe(self) -> SharedProbe:
         """The name of this machine and the free octets on its disk."""
         free = (await asyncio.to_thread(shutil.disk_usage, self._home)).free
         return {"host": self._machine, "free_bytes": free}
 
-    async def listing(self, *, include_archived: bool = False, for_owner: bool = False) -> dict[str, Any]:
+    async def listing(self, *, include_archived: bool = False, for_owner: bool = False) -> SharedTwins:
         """The ``MemberListing`` as JSON. Raises ``MemberError``.
 
         ``for_owner``: fingerprints change with what was said to a twin, too, for ``copy_twin`` gives that.
@@ -104,10 +132,10 @@ class SharedHome:
             found = await asyncio.to_thread(self._list, include_archived, for_owner)
         except OSError as error:
             raise self._failure(error, "its twins could not be listed") from error
-        answer: dict[str, Any] = msgspec.to_builtins(found)
+        answer = msgspec.to_builtins(found)
         for twin in answer["twins"]:
             del twin["failure"]  # it is of ways that reach several places; here all can be read, or nothing
-        return answer
+        return cast(SharedTwins, answer)
 
     async def copy_twin(self, twin: str, *, archived: bool = False, for_owner: bool = False) -> IO[bytes]:
         """The twin's files as tar, in an open file that the caller closes. Raises ``MemberError``.
@@ -139,9 +167,9 @@ class SharedHome:
         """The brainstem's agent files, as ``copy_twin`` does."""
         return await self._copy(_AGENTS, "its agents", "", for_owner)
 
-    async def _copy(self, folder: str, what: str, told: str, for_owner: bool) -> IO[bytes]:
+    async def _copy(self, folder: str, what: str, twin: str, for_owner: bool) -> IO[bytes]:
         try:
-            return await asyncio.to_thread(self._copied, folder, told, for_owner)
+            return await asyncio.to_thread(self._copied, folder, twin, for_owner)
         except UnstableMemberError:
             raise UnstableMemberError(
                 f"{self._machine}: {what} changed each time while it was read.", do="Rerun when it is quiet."
@@ -149,19 +177,22 @@ class SharedHome:
         except OSError as error:
             raise self._failure(error, f"{what} could not be read") from error
 
-    def _copied(self, folder: str, told: str, for_owner: bool) -> IO[bytes]:
-        """``told``: the twin whose conversations go with it, "" for none."""
+    def _copied(self, folder: str, twin: str, for_owner: bool) -> IO[bytes]:
+        """``twin``: the twin whose conversations go with it, "" for none."""
         copy = tempfile.TemporaryFile(dir=self._home)  # noqa: SIM115 - the caller closes it
         until, written, looked_at = time.monotonic() + MOST_SECONDS, 0, -1
         try:
-            with LinkFreeFolder(self._home, follow=True) as files, self._said(told) as said:
+            with (
+                LinkFreeFolder(self._home, follow=True) as files,
+                self._conversations_of(twin) as conversations,
+            ):
 
                 def stays(path: str) -> tuple[str, str] | None:
                     return self._stays(files, folder, path)
 
-                recorded = (_FRAMES,) if said else ()  # they come instead of what lies there
+                recorded = (_FRAMES,) if conversations else ()  # they come instead of what lies there
                 stream = tar_of(
-                    files, folder, stays=stays, passed_over=recorded, names_left=for_owner, more=said
+                    files, folder, stays=stays, passed_over=recorded, names_left=for_owner, more=conversations
                 )
                 for piece in batched(stream):
                     written += len(piece)
@@ -181,7 +212,7 @@ class SharedHome:
         return copy
 
     @contextmanager
-    def _said(self, twin: str) -> Iterator[list[tuple[TarEntry, Iterator[bytes]]]]:
+    def _conversations_of(self, twin: str) -> Iterator[list[tuple[TarEntry, Iterator[bytes]]]]:
         """A twin's conversations as a member of a tar stream; none where nothing was said."""
         if not twin or self._conversations is None:
             yield []
@@ -216,12 +247,14 @@ class SharedHome:
             return path, exclusions.ExclusionReason.HELD.value
         return None
 
-    def _list(self, archived: bool, told: bool) -> MemberListing:
+    def _list(self, archived: bool, with_conversations: bool) -> MemberListing:
         with LinkFreeFolder(self._home, follow=True) as files:
             files.folder("")
             found = list_twins(files, archived=archived, agents=_AGENTS, host=self._machine)
         named = tuple(
-            self._with_said(twin) if told else twin for twin in found.twins if _is_sendable(twin.hash)
+            self._with_said(twin) if with_conversations else twin
+            for twin in found.twins
+            if _is_sendable(twin.hash)
         )
         return msgspec.structs.replace(found, twins=named)
 
@@ -240,8 +273,8 @@ class SharedHome:
             )
         if error.errno in _MISSING:
             return NoSuchMemberError(f"{self._machine}: {what}: it is not there.", do="List its twins anew.")
-        said = (error.strerror or "it failed").lower()
-        return MemberError(f"{self._machine}: {what}: {said}.", do="Its log says more, there: rappd logs")
+        reason = (error.strerror or "it failed").lower()
+        return MemberError(f"{self._machine}: {what}: {reason}.", do="Its log says more, there: rappd logs")
 
 
 def _is_sendable(twin: str) -> bool:

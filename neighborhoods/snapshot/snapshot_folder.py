@@ -14,12 +14,12 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import msgspec
 
 from agents.storage.atomic_write import write_atomically
-from neighborhoods.snapshot.errors import BadSnapshotNameError, NoSuchSnapshotError, SnapshotRunningError
+from neighborhoods.errors import NeighborhoodError, SnapshotRunningError
 from twins.errors import BadFileError, HostileEggError
 from twins.fs.untrusted_names import safe_component, shown
 
@@ -30,16 +30,17 @@ _LONGEST_NAME = 120
 
 
 def check_name(name: str) -> None:
-    """Raises ``BadSnapshotNameError`` for a name that is no plain file name on every system."""
+    """Raises ``bad_snapshot_name`` for a name that is no plain file name on every system."""
     try:
         safe_component(name, windows=True)
         fits = name.isprintable() and len(name.encode()) <= _LONGEST_NAME and not name.startswith(".")
     except HostileEggError:
         fits = False
     if not fits:
-        raise BadSnapshotNameError(
+        raise NeighborhoodError(
             f'A snapshot cannot be called "{shown(name)}"; nothing was copied.',
             do='Take a name without / \\ : * ? " < > |, not begun with a dot, of at most 120 bytes.',
+            code="bad_snapshot_name",
         )
 
 
@@ -58,6 +59,26 @@ class DrillResult(msgspec.Struct, frozen=True):
     def passed(self) -> bool:
         """True when the snapshot can be restored."""
         return not self.problem
+
+
+class SnapshotView(TypedDict):
+    """A snapshot, see ``SnapshotRecord``; ``restorable``: its drill passed, ``there``: its file is where it was written."""
+
+    path: str
+    name: str
+    taken_at: str
+    size: int
+    sha256: str
+    machines: int
+    twins: int
+    missing: list[str]
+    drill: dict[str, Any] | None
+    holds: list[str]
+    scheduled: bool
+    number: int
+    left_behind: list[str]
+    restorable: bool
+    there: bool
 
 
 class SnapshotRecord(msgspec.Struct, frozen=True):
@@ -98,13 +119,10 @@ class SnapshotRecord(msgspec.Struct, frozen=True):
         lacks = any(one == machine or one.startswith(f"{machine}/") for one in absent)
         return machine in self.holds and not lacks
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> SnapshotView:
         """One row of a list, with the state of its file now."""
-        return {
-            **msgspec.to_builtins(self),
-            "restorable": bool(self.drill and self.drill.passed),
-            "there": self.is_there,
-        }
+        state = {"restorable": bool(self.drill and self.drill.passed), "there": self.is_there}
+        return cast(SnapshotView, {**msgspec.to_builtins(self), **state})
 
     @property
     def is_there(self) -> bool:
@@ -188,7 +206,7 @@ class SnapshotFolder:
         return sorted(found.snapshots, key=lambda one: (one.number, one.taken_at), reverse=True)
 
     def find(self, text: str) -> Path:
-        """The file that a path, or a snapshot's name, means. Raises ``NoSuchSnapshotError``."""
+        """The file that a path, or a snapshot's name, means. Raises ``no_such_snapshot``."""
         try:
             path = Path(text).expanduser()
             if path.is_file():
@@ -200,9 +218,11 @@ class SnapshotFolder:
                 return Path(record.path)
         raise self.unknown(text)
 
-    def unknown(self, text: str) -> NoSuchSnapshotError:
+    def unknown(self, text: str) -> NeighborhoodError:
         """The error for a snapshot that is not there."""
-        return NoSuchSnapshotError(f'No snapshot "{text[:60]}".', do="rappd neighborhood snapshots")
+        return NeighborhoodError(
+            f'No snapshot "{text[:60]}".', do="rappd neighborhood snapshots", code="no_such_snapshot"
+        )
 
     def last(self) -> SnapshotRecord | None:
         """The newest snapshot that is there and whose drill did not fail."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -78,3 +79,13 @@ class Spool:
     def _cut(self) -> None:
         self._file.seek(self._end)
         self._file.truncate()
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+def disk_problem(error: OSError) -> str:
+    """The cause, and what to do where that is plain."""
+    if error.errno in _FULL:
+        return "this machine's disk is full. Make room here, rerun."
+    return (error.strerror or str(error) or "this machine's disk failed").lower()

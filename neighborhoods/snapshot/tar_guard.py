@@ -127,23 +127,23 @@ class TarGuard:
         at = 0
         while at < len(piece) and not self.is_over:
             if self._content:
-                taken = piece[at : at + self._content]
-                at += len(taken)
-                self._content -= len(taken)
+                portion = piece[at : at + self._content]
+                at += len(portion)
+                self._content -= len(portion)
                 if self._header is not None:
-                    self._header += taken
+                    self._header += portion
                     if not self._content:
                         self._finish_header()
                 elif self._passes:
-                    events.append(taken)
+                    events.append(portion)
             elif self._padding:
                 skipped = min(self._padding, len(piece) - at)
                 at += skipped
                 self._padding -= skipped
             else:
-                taken = piece[at : at + BLOCK - len(self._buffer)]
-                at += len(taken)
-                self._buffer += taken
+                portion = piece[at : at + BLOCK - len(self._buffer)]
+                at += len(portion)
+                self._buffer += portion
                 if len(self._buffer) == BLOCK:
                     block = bytes(self._buffer)
                     self._buffer.clear()
@@ -234,10 +234,10 @@ class TarGuard:
         if header.type == tarfile.DIRTYPE:
             self._take_folder(raw)
             return
-        said = pax.get(LEFT_OUT.encode(), b"").decode("utf-8", "replace")
+        left_out = pax.get(LEFT_OUT.encode(), b"").decode("utf-8", "replace")
         problem = _kind_problem(header.type, is_sparse)
-        if problem and said in _REASONS:
-            problem = said
+        if problem and left_out in _REASONS:
+            problem = left_out
         path = self._checked_path(raw, problem)
         if path is None:
             return
@@ -298,8 +298,8 @@ class TarGuard:
         try:
             self._names.add(path)
         except HostileEggError:
-            taken = "another file has this name, or one that some disks take for the same"
-            self._leave_out(path, taken, is_odd=True)
+            reason = "another file has this name, or one that some disks take for the same"
+            self._leave_out(path, reason, is_odd=True)
             return None
         return path
 

@@ -127,9 +127,9 @@ class _Connection:
                             f"{self._name} answered with more than {LARGEST >> 20} MB.", do="Ask for less."
                         )
         except (aiohttp.ConnectionTimeoutError, aiohttp.ClientConnectorCertificateError) as error:
-            raise self._away(error) from error
+            raise self._offline(error) from error
         except aiohttp.ClientConnectorError as error:
-            raise self._away(error) from error
+            raise self._offline(error) from error
         except TimeoutError as error:
             raise PeerOfflineError(
                 f"{self._name} did not answer within {self._wait:g} s.",
@@ -149,7 +149,7 @@ class _Connection:
             )
         return answer.status, bytes(raw)
 
-    def _away(self, error: Exception) -> PeerOfflineError:
+    def _offline(self, error: Exception) -> PeerOfflineError:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             return PeerOfflineError(
                 f"{self._name}'s certificate is vouched for by nobody whom this machine knows.",
@@ -168,10 +168,10 @@ def read_result(name: str, binding: str, status: int, raw: bytes) -> dict[str, A
         raise PeerFailedError(f"{name} does not answer as an A2A agent ({status}).", do="rappd peers list")
     problem = found.get("error")
     if status != 200 or problem is not None:
-        told = problem.get("message") if isinstance(problem, dict) else problem
-        said = a2a_cards.tame(told, 300) or f"it answered {status}"
+        message = problem.get("message") if isinstance(problem, dict) else problem
+        reason = a2a_cards.tame(message, 300) or f"it answered {status}"
         do = "It asks for a key, and none is sent." if status in (401, 403) else "Ask it otherwise."
-        raise PeerFailedError(f"{name}: {said}", do=do)
+        raise PeerFailedError(f"{name}: {reason}", do=do)
     result = found.get("result") if binding == a2a_cards.JSON_RPC else found
     if not isinstance(result, dict):
         raise PeerFailedError(f"{name} does not answer as an A2A agent.", do="rappd peers list")
@@ -202,11 +202,11 @@ def answer_of(name: str, found: Mapping[str, Any]) -> str:
     if not isinstance(task, dict):
         return a2a_tasks.text_of(found.get("message"))
     status = task.get("status")
-    said = a2a_tasks.text_of(status.get("message")) if isinstance(status, dict) else ""
+    message = a2a_tasks.text_of(status.get("message")) if isinstance(status, dict) else ""
     state = _state(task)
     if state in (a2a.FAILED, a2a.CANCELED, a2a.REJECTED, a2a.AUTH_REQUIRED):
-        told = a2a_cards.tame(said, 300) or "it could not do it"
-        raise PeerFailedError(f"{name}: {told}", do="Ask it otherwise.")
+        shown = a2a_cards.tame(message, 300) or "it could not do it"
+        raise PeerFailedError(f"{name}: {shown}", do="Ask it otherwise.")
     artifacts = task.get("artifacts")
     texts = [a2a_tasks.text_of(one) for one in artifacts] if isinstance(artifacts, list) else []
-    return "\n\n".join(text for text in (*texts, said) if text)
+    return "\n\n".join(text for text in (*texts, message) if text)

@@ -53,7 +53,7 @@ class Connector:
         self._own = own
         self._worked: dict[str, str] = {}
         self._sure: dict[str, float] = {}
-        self._told: dict[tuple[str, str], float] = {}
+        self._logged_at: dict[tuple[str, str], float] = {}
         self._nobody: dict[str, tuple[float, str]] = {}
 
     def address(self, peer: Peer) -> str:
@@ -172,9 +172,9 @@ class Connector:
     def _tell(self, peer: Peer, address: str, error: Exception) -> None:
         """Logs another key, of one peer at one address once a minute: it is tried far more often."""
         now = time.monotonic()
-        self._told = {key: at for key, at in self._told.items() if now - at < TOLD_SECONDS}
-        if (peer.fingerprint, address) not in self._told:
-            self._told[peer.fingerprint, address] = now
+        self._logged_at = {key: at for key, at in self._logged_at.items() if now - at < TOLD_SECONDS}
+        if (peer.fingerprint, address) not in self._logged_at:
+            self._logged_at[peer.fingerprint, address] = now
             log.warning("security: at %s another key than %s's answers (%s)", address, peer.name, error)
 
     async def _answers(self, peer: Peer, address: str) -> bool:

@@ -42,6 +42,6 @@ async def whole(response: aiohttp.ClientResponse, most: int) -> bytes:
 
 
 async def _refuse(
-    client: aiohttp.ClientSession, context: SimpleNamespace, told: aiohttp.TraceRequestRedirectParams
+    client: aiohttp.ClientSession, context: SimpleNamespace, redirect: aiohttp.TraceRequestRedirectParams
 ) -> None:
     raise UnexpectedRedirectError("redirected")

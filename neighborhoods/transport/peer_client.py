@@ -16,7 +16,7 @@ from envelopes.codecs import wire
 from envelopes.envelope import ERROR, Envelope
 from envelopes.errors import MalformedError, ReportableError
 from neighborhoods.auth.tls import TlsFiles, client_context
-from neighborhoods.delivery.protocols import RETRIABLE
+from neighborhoods.delivery.delivery_route import RETRIABLE
 from neighborhoods.errors import (
     DeclinedError,
     KeyChangedError,
@@ -30,7 +30,7 @@ from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
 from neighborhoods.transport.exchanges import Exchange, Exchanges
 from neighborhoods.transport.file_upload import upload
 from neighborhoods.transport.http_client import session, whole
-from neighborhoods.transport.line_delivery import bring
+from neighborhoods.transport.open_connection_delivery import bring
 from neighborhoods.transport.peer_connection import (
     GOING_AWAY,
     HEARTBEAT,
@@ -106,11 +106,11 @@ class PeerClient:
         where the peer opened another since: calls wait on it.
         """
         loop = asyncio.get_running_loop()
-        line = self._doubted.pop(peer.fingerprint, None)
-        if line is None or not line.open:
-            line = await self._line(peer)
-        since, before = loop.time(), line.heard
-        asked = asyncio.ensure_future(self._ask(peer, line, hello, wait))
+        connection = self._doubted.pop(peer.fingerprint, None)
+        if connection is None or not connection.open:
+            connection = await self._line(peer)
+        since, before = loop.time(), connection.heard
+        asked = asyncio.ensure_future(self._ask(peer, connection, hello, wait))
         tries: list[asyncio.Future[Envelope]] = [asked]
         try:
             await asyncio.wait(tries, timeout=self._patience(peer))
@@ -119,17 +119,17 @@ class PeerClient:
                 tries.append(asyncio.ensure_future(self._by_another_line(peer, hello, wait)))
             reply = await _first_of(tries)
         except PeerOfflineError:
-            if line.heard == before:
+            if connection.heard == before:
                 self._ways.forget(peer)
-                await line.close()
+                await connection.close()
             raise
         finally:
             for task in tries:
                 task.cancel()
             await asyncio.gather(*tries, return_exceptions=True)
         self._round_trips[peer.fingerprint] = loop.time() - since
-        if line.heard == before:
-            await line.close()
+        if connection.heard == before:
+            await connection.close()
         return reply
 
     async def send(
@@ -147,15 +147,15 @@ class PeerClient:
     async def _ask(
         self,
         peer: Peer,
-        line: PeerConnection,
+        connection: PeerConnection,
         envelope: bytes,
         wait: float,
         on_stream: OnStream | None = None,
     ) -> Envelope:
         loop = asyncio.get_running_loop()
-        watch = loop.call_later(self._patience(peer), self._doubt, peer, line, line.heard)
+        watch = loop.call_later(self._patience(peer), self._doubt, peer, connection, connection.heard)
         try:
-            reply = await line.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
+            reply = await connection.ask(envelope, _id_of(envelope), wait=wait, on_stream=on_stream)
         finally:
             watch.cancel()
         reply = check_sender(peer, reply)
@@ -281,22 +281,22 @@ class PeerClient:
                     )
         return response
 
-    def adopt(self, peer: Peer, line: PeerConnection) -> None:
+    def adopt(self, peer: Peer, connection: PeerConnection) -> None:
         """A line that the peer opened serves for calls to it, too: the latest, for one of them may have moved."""
-        self._every.setdefault(peer.fingerprint, set()).add(line)
-        self._lines[peer.fingerprint] = line
+        self._every.setdefault(peer.fingerprint, set()).add(connection)
+        self._lines[peer.fingerprint] = connection
 
-    def dropped(self, peer: Peer, line: PeerConnection) -> None:
+    def dropped(self, peer: Peer, connection: PeerConnection) -> None:
         """Removes a connection that ended; another to the same peer takes its place."""
-        if line.left:
+        if connection.left:
             self._events.on_goodbye(peer.fingerprint)
-        elif line.lost:
+        elif connection.lost:
             self._events.on_loss(peer.fingerprint)
         every = self._every.get(peer.fingerprint, set())
-        every.discard(line)
+        every.discard(connection)
         if not every:
             self._every.pop(peer.fingerprint, None)
-        if self._lines.get(peer.fingerprint) is line:
+        if self._lines.get(peer.fingerprint) is connection:
             del self._lines[peer.fingerprint]
             if (other := next((one for one in every if one.open), None)) is not None:
                 self._lines[peer.fingerprint] = other
@@ -307,8 +307,8 @@ class PeerClient:
 
     def has_line(self, fingerprint: str) -> bool:
         """True while a connection to that peer is open."""
-        line = self._lines.get(fingerprint)
-        return line is not None and line.open
+        connection = self._lines.get(fingerprint)
+        return connection is not None and connection.open
 
     async def part_from(self, fingerprint: str) -> None:
         """Closes all connections to a peer at once, and breaks off what is under way or being opened."""
@@ -322,7 +322,7 @@ class PeerClient:
     async def hang_up(self) -> None:
         """Says goodbye on every line; new ones may come."""
         self._lines.clear()
-        await _end({line for every in self._every.values() for line in every}, GOING_AWAY)
+        await _end({connection for every in self._every.values() for connection in every}, GOING_AWAY)
 
     async def close(self) -> None:
         """Ends everything."""
@@ -332,16 +332,16 @@ class PeerClient:
             await self._http.close()
 
     async def _line(self, peer: Peer) -> PeerConnection:
-        line = self._lines.get(peer.fingerprint)
-        if line is not None and line.open:
-            return line
+        connection = self._lines.get(peer.fingerprint)
+        if connection is not None and connection.open:
+            return connection
         async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
-            line = self._lines.get(peer.fingerprint)
-            if line is None or not line.open:
+            connection = self._lines.get(peer.fingerprint)
+            if connection is None or not connection.open:
                 async with self._exchanges.with_peer(peer) as exchange:
-                    line = await self._open(peer, exchange)
-                    self.adopt(peer, line)
-            return line
+                    connection = await self._open(peer, exchange)
+                    self.adopt(peer, connection)
+            return connection
 
     async def _open(self, peer: Peer, exchange: Exchange) -> PeerConnection:
         context = client_context(peer.certificate, self._own)
@@ -366,9 +366,9 @@ class PeerClient:
         if exchange.ended:
             await socket.close()
             exchange.check(peer)
-        line = PeerConnection(socket, self._requests(peer), name=peer.name, protocol=socket.protocol)
-        self._reading.spawn(self._read(peer, line))
-        return line
+        connection = PeerConnection(socket, self._requests(peer), name=peer.name, protocol=socket.protocol)
+        self._reading.spawn(self._read(peer, connection))
+        return connection
 
     async def _why_no_line(self, peer: Peer, address: str, context: ssl.SSLContext) -> ReportableError:
         """The error for a ``/line`` that answers 401: the peer ended the trust, or its own words."""
@@ -383,17 +383,17 @@ class PeerClient:
             return unwelcome(peer, b"", what)
 
     async def _by_another_line(self, peer: Peer, hello: bytes, wait: float) -> Envelope:
-        """Its answer by a new line, which takes the place of the one that was there."""
+        """The peer's answer by a new connection, which takes the place of the one that was there."""
         async with self._exchanges.with_peer(peer) as exchange:
             async with self._opening.setdefault(peer.fingerprint, asyncio.Lock()):
-                line = await self._open(peer, exchange)
+                connection = await self._open(peer, exchange)
             try:
-                reply = await self._ask(peer, line, hello, wait)
+                reply = await self._ask(peer, connection, hello, wait)
                 exchange.check(peer)
             except BaseException:
-                await line.close()
+                await connection.close()
                 raise
-            self.adopt(peer, line)
+            self.adopt(peer, connection)
             return reply
 
     def _patience(self, peer: Peer) -> float:
@@ -401,23 +401,23 @@ class PeerClient:
         known = self._round_trips.get(peer.fingerprint, 0.0)
         return min(LONGEST_PATIENCE, max(SHORTEST_PATIENCE, 4 * known))
 
-    def _doubt(self, peer: Peer, line: PeerConnection, before: int) -> None:
-        if not line.open or line.heard != before:
+    def _doubt(self, peer: Peer, connection: PeerConnection, before: int) -> None:
+        if not connection.open or connection.heard != before:
             return
         loop = asyncio.get_running_loop()
         wait = self._doubted_at.get(peer.fingerprint, float("-inf")) + DOUBTS_APART - loop.time()
         if wait > 0:
-            loop.call_later(wait, self._doubt, peer, line, before)
+            loop.call_later(wait, self._doubt, peer, connection, before)
             return
         self._doubted_at[peer.fingerprint] = loop.time()
-        self._doubted[peer.fingerprint] = line
+        self._doubted[peer.fingerprint] = connection
         self._events.on_doubt(peer.fingerprint)
 
-    async def _read(self, peer: Peer, line: PeerConnection) -> None:
+    async def _read(self, peer: Peer, connection: PeerConnection) -> None:
         try:
-            await line.run()
+            await connection.run()
         finally:
-            self.dropped(peer, line)
+            self.dropped(peer, connection)
 
     async def _request(
         self,
@@ -487,7 +487,7 @@ async def _first_of(tries: list[asyncio.Future[Envelope]]) -> Envelope:
 
 
 async def _end(lines: set[PeerConnection], code: int = aiohttp.WSCloseCode.OK) -> None:
-    await asyncio.gather(*(line.close(code) for line in lines))
+    await asyncio.gather(*(connection.close(code) for connection in lines))
 
 
 def _id_of(envelope: bytes) -> str:

@@ -81,7 +81,7 @@ class PeerConnection:
 
     def __init__(self, socket: Socket, answer: Answer, *, name: str, protocol: str | None) -> None:
         self._socket = socket
-        self._speaking = FrameWriter(socket, several=protocol == SEVERAL, failed=self._away)
+        self._speaking = FrameWriter(socket, several=protocol == SEVERAL, failed=self._fail_asked)
         self._answer = answer
         self._name = name
         self._asked: dict[str, asyncio.Future[Envelope]] = {}
@@ -160,14 +160,14 @@ class PeerConnection:
     async def close(self, code: int = aiohttp.WSCloseCode.OK) -> None:
         """Closes the connection with the code of the first caller; waiting callers get an error."""
         code = self._close_code = self._close_code or code
-        self._away()
+        self._fail_asked()
         for task in list(self._working):
             task.cancel()
         await self._speaking.finish()
         with suppress(ConnectionError, RuntimeError):
             await self._socket.close(code=code)
 
-    def _away(self) -> None:
+    def _fail_asked(self) -> None:
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(PeerOfflineError(f"{self._name} is away.", maybe_sent=True))
@@ -175,8 +175,8 @@ class PeerConnection:
 
     def _late(self, future: asyncio.Future[Envelope], wait: float) -> None:
         if not future.done():
-            told = f"{self._name} did not answer within {wait:g} s."
-            future.set_exception(PeerOfflineError(told, maybe_sent=True))
+            trouble = f"{self._name} did not answer within {wait:g} s."
+            future.set_exception(PeerOfflineError(trouble, maybe_sent=True))
 
     async def _hear(self, raw: bytes) -> None:
         try:

@@ -11,11 +11,11 @@ class PeerEvents(Protocol):
     """Takes what a connection tells about its peer, by fingerprint."""
 
     def on_sign_of_life(self, fingerprint: str, address: str) -> None:
-        """It was reached, or called."""
+        """The peer was reached, or called."""
         ...
 
     def on_doubt(self, fingerprint: str) -> None:
-        """It says nothing; somebody should ``probe`` it."""
+        """The peer says nothing; it should be probed."""
         ...
 
     def on_loss(self, fingerprint: str) -> None:
@@ -23,9 +23,9 @@ class PeerEvents(Protocol):
         ...
 
     def on_goodbye(self, fingerprint: str) -> None:
-        """It said that it stops."""
+        """The peer said that it stops."""
         ...
 
     def on_failed_call(self, fingerprint: str, problem: ReportableError) -> None:
-        """It was called, and is away, has another key, or does not trust this machine."""
+        """The peer was called, and is offline, has another key, or does not trust this machine."""
         ...

@@ -61,7 +61,7 @@ async def stream(client: PeerClient, peer: Peer, path: str) -> AsyncIterator[byt
 
 @asynccontextmanager
 async def _opened(client: PeerClient, peer: Peer, path: str) -> AsyncIterator[aiohttp.ClientResponse]:
-    with _told(peer):
+    with _as_member_errors(peer):
         async with await client.open_response(peer, f"/snapshot{path}") as response:
             if response.status != 200:
                 raise _problem(peer, response.status, await whole(response, _MOST_PROBLEM))
@@ -69,7 +69,7 @@ async def _opened(client: PeerClient, peer: Peer, path: str) -> AsyncIterator[ai
 
 
 @contextmanager
-def _told(peer: Peer) -> Iterator[None]:
+def _as_member_errors(peer: Peer) -> Iterator[None]:
     try:
         yield
     except PeerOfflineError as error:
@@ -88,9 +88,9 @@ def _problem(peer: Peer, status: int, raw: bytes) -> MemberError:
         found = bounded_json(raw, most_bytes=_MOST_PROBLEM)
     except ValueError:
         found = {}
-    said = found if isinstance(found, dict) else {}
-    text, do = str(said.get("error", ""))[:300], str(said.get("do", ""))[:300]
-    if (known := _ERRORS.get(str(said.get("code", "")))) is not None:
+    fields = found if isinstance(found, dict) else {}
+    text, do = str(fields.get("error", ""))[:300], str(fields.get("do", ""))[:300]
+    if (known := _ERRORS.get(str(fields.get("code", "")))) is not None:
         return known(text or f"{peer.name} answered {status}.", do=do)
     if status in (404, 405):
         return MemberError(

@@ -105,10 +105,10 @@ def _answer(name: str, status: int, raw: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise PeerFailedError(f"{name} does not answer as a brainstem ({status}).", do="rappd peers list")
     texts = [found[key] for key in ("response", "assistant_response") if isinstance(found.get(key), str)]
-    told = found.get("error")
-    if status != 200 or (told and not texts):
-        said = str(told)[:MOST_WORDS] if told else f"it answered {status}"
-        raise PeerFailedError(f"{name}: {said}")
+    message = found.get("error")
+    if status != 200 or (message and not texts):
+        reason = str(message)[:MOST_WORDS] if message else f"it answered {status}"
+        raise PeerFailedError(f"{name}: {reason}")
     if not texts:
         raise PeerFailedError(f"{name} answered without a text.", do="Is it a brainstem?")
     return {**found, "response": next((text for text in texts if text), "")}

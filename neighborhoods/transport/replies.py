@@ -13,11 +13,10 @@ from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.emergence import MAX_BYTES, encode
 from envelopes.envelope import ERROR, Envelope, agent_id
 from envelopes.errors import MalformedError
-from neighborhoods.delivery.protocols import RETRIABLE
+from neighborhoods.delivery.delivery_route import RETRIABLE
 from neighborhoods.errors import (
     DeclinedError,
     NotPairedError,
-    NotTrustedThereError,
     PeerFailedError,
     PeerOfflineError,
     RetriableError,
@@ -59,14 +58,16 @@ def arrived(peer: Peer, status: int, raw: bytes) -> dict[str, Any]:
     if status == 401:
         raise unwelcome(peer, raw, "takes no egg of this machine")
     found = _json(peer, raw)
-    told = str(found.get("error", "")) if isinstance(found, dict) else ""
+    message = str(found.get("error", "")) if isinstance(found, dict) else ""
     if status in RETRIABLE:
-        raise RetriableError(told[:200] or f"{peer.name} is busy ({status}).", answered=status)
+        raise RetriableError(message[:200] or f"{peer.name} is busy ({status}).", answered=status)
     kept = found.get("arrived") if status == 200 and isinstance(found, dict) else None
     if not isinstance(kept, dict):
         reason = str(found.get("code", "")) if isinstance(found, dict) else ""
         raise DeclinedError(
-            f"{peer.name} did not take the egg: {told[:200] or status}", answered=status, reason=reason[:60]
+            f"{peer.name} did not take the egg: {message[:200] or status}",
+            answered=status,
+            reason=reason[:60],
         )
     size = kept.get("size")
     texts = {key: text[:300] for key in ("id", "name") if isinstance(text := kept.get(key), str)}
@@ -129,21 +130,23 @@ def unwelcome(peer: Peer, raw: bytes, what: str) -> NotPairedError | DeclinedErr
         found = bounded_json(raw)
     except ValueError:
         found = None
-    said = found if isinstance(found, dict) else {}
-    if isinstance(data := said.get("data"), dict):  # an ERROR
-        said = {"code": data.get("reason"), "error": data.get("msg")}
-    if said.get("code") == NotPairedError.code:
+    refusal = found if isinstance(found, dict) else {}
+    if isinstance(data := refusal.get("data"), dict):  # an ERROR
+        refusal = {"code": data.get("reason"), "error": data.get("msg")}
+    if refusal.get("code") == NotPairedError.code:
         return not_trusted(peer)
-    told = str(said.get("error") or "without a reason")[:200].rstrip(".")
+    reason = str(refusal.get("error") or "without a reason")[:200].rstrip(".")
     return DeclinedError(
-        f"{peer.name} {what} (401): {told}.",
+        f"{peer.name} {what} (401): {reason}.",
         answered=401,
         do=f"Ask its owner. If it forgot this machine: rappd peers pair {peer.name}",
     )
 
 
-def not_trusted(peer: Peer) -> NotTrustedThereError:
+def not_trusted(peer: Peer) -> NotPairedError:
     """The error for a peer that ended the trust."""
-    return NotTrustedThereError(
-        f"{peer.name} does not trust this machine any more.", do=f"pair anew: rappd peers pair {peer.name}"
+    return NotPairedError(
+        f"{peer.name} does not trust this machine any more.",
+        do=f"pair anew: rappd peers pair {peer.name}",
+        code="not_paired",
     )

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from agents.storage.text_file import NotUtf8Error, decode
+from rappd.cli.command_parameters import Option, cli_command
 from rappd.cli.console import dim, interactive, print_out, status_mark, strip_control
 from rappd.cli.formatting import count, tilde
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -22,21 +23,17 @@ if TYPE_CHECKING:
     from rappd.backup.create import Backup
     from rappd.backup.restore import RestoreReport
 
-_PASSPHRASE = click.option(
-    "--passphrase-file",
-    type=click.Path(path_type=Path),
-    help="A file whose first line is the passphrase; - for standard input.",
-)
+_Passphrase = Annotated[
+    Path | None,
+    Option("--passphrase-file", help="A file whose first line is the passphrase; - for standard input."),
+]
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@_PASSPHRASE
+@cli_command()
 @click.option("--without-keys", is_flag=True, help="Leave keys and .env files behind, and do not ask.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
-@JSON
 def backup(
-    file: Path, passphrase_file: Path | None, without_keys: bool, force: bool, printer: Printer
+    file: Path, *, passphrase_file: _Passphrase = None, without_keys: bool, force: bool, printer: Printer
 ) -> None:
     """Write this whole home into FILE. Keys go in only under a passphrase."""
     from rappd.backup.create import back_up
@@ -48,7 +45,7 @@ def backup(
         raise NotFoundError("There is no home here yet.", do="rappd start")
     passphrase = "" if without_keys else _passphrase(passphrase_file, new=True)
     name = machine_name(home, Settings.load(home).text("name"))
-    with progress("Backing up…") as line:
+    with progress("Backing up…") as shown:
         done = back_up(
             home.root,
             file.absolute(),
@@ -56,13 +53,13 @@ def backup(
             machine=name,
             passphrase=passphrase,
             overwrite=force,
-            progress=lambda part, whole: line(
+            progress=lambda part, whole: shown(
                 f"Backing up  {100 * part // max(1, whole)} %  {format_bytes(part)} of {format_bytes(whole)}"
             ),
         )
     left = [{"path": path, "why": why} for path, why in done.left_out]
-    told = {name: getattr(done, name) for name in ("files", "size", "sha256", "with_keys")}
-    printer.result({"backup": {"path": str(done.path), **told, "left_out": left}}, _show_backup, done)
+    row = {name: getattr(done, name) for name in ("files", "size", "sha256", "with_keys")}
+    printer.result({"backup": {"path": str(done.path), **row, "left_out": left}}, _show_backup, done)
 
 
 def _show_backup(done: Backup) -> None:
@@ -76,14 +73,11 @@ def _show_backup(done: Backup) -> None:
         print_out(dim(f"  and {len(done.left_out) - 20} more"))
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@_PASSPHRASE
+@cli_command()
 @click.option(
     "--check", is_flag=True, help="Only read and compare every byte, and try the passphrase if one is given."
 )
-@JSON
-def restore(file: Path, passphrase_file: Path | None, check: bool, printer: Printer) -> None:
+def restore(file: Path, *, passphrase_file: _Passphrase = None, check: bool, printer: Printer) -> None:
     """Bring the home in FILE back, into an empty home."""
     from rappd.backup import restore
 
@@ -101,8 +95,8 @@ def restore(file: Path, passphrase_file: Path | None, check: bool, printer: Prin
     passphrase = _passphrase(passphrase_file, new=False) if manifest["with_keys"] else ""
     with progress(f"Restoring {file.name}…"):
         done = restore.restore(file, home.root, passphrase=passphrase)
-    told = {name: getattr(done, name) for name in ("machine", "backed_up_at", "files", "with_keys", "notes")}
-    printer.result({"restored": {"home": str(done.home), **told}}, _show_restored, done)
+    row = {name: getattr(done, name) for name in ("machine", "backed_up_at", "files", "with_keys", "notes")}
+    printer.result({"restored": {"home": str(done.home), **row}}, _show_restored, done)
 
 
 def _show_restored(done: RestoreReport) -> None:

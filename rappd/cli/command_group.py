@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import click
 
+from rappd.cli.command_parameters import Function, with_parameters
 from rappd.errors import UsageProblemError
 
 _WHOLE = 500
@@ -21,6 +25,11 @@ class SuggestingGroup(click.Group):
         if word and word not in known and not word.startswith("-") and not ctx.resilient_parsing:
             raise no_such_verb(word, known, ctx.command_path)
         return super().resolve_command(ctx, args)
+
+    def command(self, *args: Any, **settings: Any) -> Callable[[Function], click.Command]:  # type: ignore[override]
+        """As ``cli_command``, for a command of the group."""
+        made = super().command(*args, **settings)
+        return lambda function: made(with_parameters(function))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The first sentence of each command, whole: a long one takes a second line."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import click
 from click.shell_completion import get_completion_class
 
+from rappd.cli.command_parameters import cli_command
 
-@click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell: str) -> None:
+
+@cli_command()
+def completion(shell: Literal["bash", "zsh", "fish"]) -> None:
     """Print shell completion, for example: eval "$(rappd completion bash)"."""
     from rappd.cli.app import rappd
 

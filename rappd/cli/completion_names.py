@@ -39,8 +39,8 @@ def _names(read: Callable[[], Iterable[tuple[str, str]]]) -> Completer:
             return []
         folded = incomplete.casefold()
         return [
-            CompletionItem(name, help=" ".join(strip_control(told).split())[:_LONGEST_HELP] or None)
-            for name, told in found
+            CompletionItem(name, help=" ".join(strip_control(description).split())[:_LONGEST_HELP] or None)
+            for name, description in found
             if name.casefold().startswith(folded) and _PLAIN.fullmatch(name)
         ]
 

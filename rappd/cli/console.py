@@ -42,7 +42,7 @@ def print_err(text: str = "") -> None:
         click.echo(plain(text, sys.stderr), err=True, color=colours(sys.stderr))
 
 
-def print_json(body: dict[str, Any]) -> None:
+def print_json(body: Mapping[str, Any]) -> None:
     """One object for scripts."""
     import orjson
 
@@ -144,9 +144,9 @@ def terminal_width(stream: IO[str] | None = None) -> int:
     stream = stream or sys.stdout
     if not stream.isatty():
         return 80
-    told = os.environ.get("COLUMNS", "")
+    columns = os.environ.get("COLUMNS", "")
     try:
-        return int(told) if told.isdecimal() else os.get_terminal_size(stream.fileno()).columns or 80
+        return int(columns) if columns.isdecimal() else os.get_terminal_size(stream.fileno()).columns or 80
     except OSError:
         return 80
 
@@ -207,7 +207,7 @@ def _command_pattern() -> re.Pattern[str]:
 
 @functools.cache
 def _program() -> str:
-    from agents.runtime.programs import known_to_shell  # rarely needed, and every command would pay for it
+    from agents.programs.programs import known_to_shell  # rarely needed, and every command would pay for it
 
     found = known_to_shell("rappd")
     here = Path(sys.argv[0]).absolute()

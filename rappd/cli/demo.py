@@ -5,15 +5,13 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-import click
-
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import command, dim, print_out, status_mark
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 
 
-@click.command()
-@JSON
+@cli_command()
 def demo(printer: Printer) -> None:
     """Watch three machines meet, help, and lose nothing.
 
@@ -22,18 +20,18 @@ def demo(printer: Printer) -> None:
     from rappd.demo.interrupts import Interrupts
     from rappd.demo.scenario import tell
 
-    with Interrupts() as interrupts, progress() as line:
+    with Interrupts() as interrupts, progress() as shown:
 
         def told(what: str, detail: str) -> None:
-            line.clear()
+            shown.clear()
             text = f"{status_mark('good')} {what}{dim(f'  {detail}') if detail else ''}"
             printer.note(print_out, text)
-            line("…")
+            shown("…")
 
         with interrupts.held():  # one that was made must be known, or nobody removes it
             made = tempfile.TemporaryDirectory(prefix="rappd-demo-")
         with made as folder, interrupts.until_here():
-            line("Three machines are starting…", at_once=True)
+            shown("Three machines are starting…", at_once=True)
             counted = tell(Path(folder), told, interrupts)
     text = f"\nThe same on your own machines: {command('rappd peers list')}"
     printer.result({"demo": counted}, print_out, text)

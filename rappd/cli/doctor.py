@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import advice, arrow, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.daemon.home import Home
 
@@ -18,14 +19,13 @@ if TYPE_CHECKING:
 _WHAT = 11  # where a finding's words begin, after the mark
 
 
-@click.command()
-@JSON
+@cli_command()
 def doctor(printer: Printer) -> int:
     """Look for problems; each comes with its fix. Starts nothing, works with the daemon down."""
     from rappd.diagnostics.examine import examine
 
-    with progress() as line:
-        findings = examine(Home.here(), looking_at=lambda about: line(f"Looking at {about.lower()}…"))
+    with progress() as shown:
+        findings = examine(Home.here(), looking_at=lambda about: shown(f"Looking at {about.lower()}…"))
     problems = sum(finding.verdict == "bad" for finding in findings)
     notes = sum(finding.verdict == "note" for finding in findings)
     body = {"doctor": [finding.as_json() for finding in findings]}

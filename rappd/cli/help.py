@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from rappd.cli.command_group import no_such_verb
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.completion_names import command_names
 
 
-@click.command("help")
+@cli_command("help")
 @click.argument("words", nargs=-1, metavar="[COMMAND]...", shell_complete=command_names)
 def help_(words: tuple[str, ...]) -> None:
     """Show the help of rappd, or of one COMMAND."""

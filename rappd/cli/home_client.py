@@ -69,14 +69,16 @@ class HomeClient(ControlClient):
                 raise
             return self._reader().perform(name, given)
 
-    def follow(self, name: str, told: Callable[[dict[str, Any]], object], /, **given: Any) -> dict[str, Any]:
+    def follow(
+        self, name: str, on_event: Callable[[dict[str, Any]], object], /, **given: Any
+    ) -> dict[str, Any]:
         """As ``ControlClient.follow``."""
         try:
-            return super().follow(name, told, **given)
+            return super().follow(name, on_event, **given)
         except NotRunningError:
             if not self._reads:
                 raise
-            return self._reader().perform(name, given, told)
+            return self._reader().perform(name, given, on_event)
 
     def _opened(self) -> Path:
         """The control socket of the home that this command opened; it is closed at the command's end."""
@@ -128,7 +130,7 @@ class _HomeThread:
     def _run(self) -> None:
         import asyncio
 
-        from agents.workers.privileges import protect_daemon
+        from agents.runtimes.python.sandbox.privileges import protect_daemon
         from rappd.daemon.event_loop import new_event_loop
 
         try:

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from agents.workers.privileges import protect_daemon
+from agents.runtimes.python.sandbox.privileges import protect_daemon
 from envelopes.errors import ReportableError
 from rappd.control_client import ResponseError
 from rappd.daemon.app import Daemon
@@ -21,7 +21,6 @@ from rappd.daemon.open_home import open_home
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import RappdError, disk_problem
-from rappd.features.features import table_of
 from rappd.settings.load import Settings
 from rappd.tenants.tenant import Tenant
 
@@ -38,14 +37,13 @@ class HomeReader:
         self._runner = asyncio.Runner(loop_factory=new_event_loop)
         self._opened = AsyncExitStack()
         self._daemon = self._runner.run(self._open(home))
-        self._table = table_of(self._daemon)
 
     def perform(
-        self, name: str, given: dict[str, Any], told: Callable[[dict[str, Any]], object] | None = None
+        self, name: str, given: dict[str, Any], on_event: Callable[[dict[str, Any]], object] | None = None
     ) -> dict[str, Any]:
-        """The answer of an operation; ``told`` gets the events that come before it. Raises ``ResponseError``."""
+        """The answer of an operation; ``on_event`` gets the events that come before it. Raises ``ResponseError``."""
         try:
-            answer: dict[str, Any] = self._runner.run(self._perform(name, given, told))
+            answer: dict[str, Any] = self._runner.run(self._perform(name, given, on_event))
         except ReportableError as found:
             problem: ReportableError = found
         except Exception as error:
@@ -66,9 +64,9 @@ class HomeReader:
         return await self._opened.enter_async_context(open_home(home, Settings.load(home), mode="read"))
 
     async def _perform(
-        self, name: str, given: dict[str, Any], told: Callable[[dict[str, Any]], object] | None
+        self, name: str, given: dict[str, Any], on_event: Callable[[dict[str, Any]], object] | None
     ) -> Any:
-        operation, perform = self._table[name]
+        operation, perform = self._daemon.table[name]
         sent = {key: value for key, value in given.items() if value is not None}
         whose = (await self._tenant(str(sent.pop("twin", ""))),) if operation.of_tenant else ()
         sent |= {key: str(sent[key]) or " " for key in operation.in_path}  # as it would stand in a path
@@ -79,8 +77,8 @@ class HomeReader:
             async for _, raw in found.events():
                 event = orjson.loads(raw)
                 del event["type"]
-                if told is not None:
-                    told(event)
+                if on_event is not None:
+                    on_event(event)
             found = (await found.reply()).data
         return orjson.loads(orjson.dumps(found, default=str))
 

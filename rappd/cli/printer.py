@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
@@ -25,7 +25,7 @@ from rappd.cli.console import (
 )
 from rappd.errors import ConfirmationNeededError
 
-Row = dict[str, Any]
+Row = Mapping[str, Any]
 Words = Callable[..., object]
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 

@@ -71,9 +71,9 @@ class Progress:
 @contextmanager
 def progress(text: str = "") -> Iterator[Progress]:
     """A line for the work inside, which begins with ``text``; it is gone afterwards, whatever happens."""
-    line = Progress()
+    shown = Progress()
     try:
-        line(text)
-        yield line
+        shown(text)
+        yield shown
     finally:
-        line.clear()
+        shown.clear()

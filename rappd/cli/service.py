@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from agents.runtime import programs
+from agents.programs import programs
 from agents.storage.atomic_write import write_atomically
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_out, print_status, status_mark
 from rappd.cli.formatting import tilde
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.daemon.home import Home
 from rappd.daemon.service_unit import LAUNCHD_LABEL, launchd_path, launchd_plist, systemd_path, systemd_unit
 from rappd.errors import RappdError
@@ -27,7 +27,6 @@ def service() -> None:
 
 @service.command()
 @click.option("--print", "only_print", is_flag=True, help="Print the unit, install nothing.")
-@JSON
 def install(only_print: bool, printer: Printer) -> None:
     """Write the unit for this account and start it."""
     home = Home.here()
@@ -47,8 +46,8 @@ def install(only_print: bool, printer: Printer) -> None:
     elif started:
         _run(["systemctl", "--user", "daemon-reload"])
         _run(["systemctl", "--user", "enable", "--now", "rappd.service"])
-    told = {"file": str(path), "unit": text, "started": started}
-    printer.result({"service": told}, _show_installed, path, started, mac)
+    done = {"file": str(path), "unit": text, "started": started}
+    printer.result({"service": done}, _show_installed, path, started, mac)
 
 
 def _show_installed(path: Path, started: bool, mac: bool) -> None:
@@ -64,7 +63,6 @@ def _show_installed(path: Path, started: bool, mac: bool) -> None:
 
 
 @service.command()
-@JSON
 def uninstall(printer: Printer) -> None:
     """Stop it and take the unit away."""
     mac = sys.platform == "darwin"
@@ -94,8 +92,8 @@ def _run(arguments: list[str]) -> None:
     except OSError as problem:
         raise _refused(arguments[0], problem.strerror or str(problem)) from problem
     if done.code:
-        said = (done.errors or done.output).decode("utf-8", "replace").strip().splitlines()
-        raise _refused(arguments[0], said[-1] if said else str(done.code))
+        lines = (done.errors or done.output).decode("utf-8", "replace").strip().splitlines()
+        raise _refused(arguments[0], lines[-1] if lines else str(done.code))
 
 
 def _of_the_session(arguments: list[str]) -> programs.Finished:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 import logging
 import os
+import resource
 import sys
 import time
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from agents.runtime import programs
+from agents.programs import programs
 from envelopes.errors import ReportableError
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import print_status
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient, ResponseError
-from rappd.daemon.file_limit import require_open_files
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, RappdError
 from rappd.features.operator.text import print_stopped, show
@@ -27,10 +28,11 @@ from rappd.settings.validation import refuse_unfit
 if TYPE_CHECKING:
     from rappd.daemon.app import Daemon
 
+
 _WAIT_SECONDS = 120.0
 
 
-@click.command()
+@cli_command()
 @click.option("--detach", is_flag=True, help="Run in the background.")
 @JSON
 @click.option("--quiet", is_flag=True, hidden=True)
@@ -128,13 +130,13 @@ def _detach(home: Home) -> None:
             errors=log,
         )
     until = time.monotonic() + _WAIT_SECONDS
-    with progress() as line:
+    with progress() as shown:
         while time.monotonic() < until:
             if (code := process.exit_code()) is not None:
                 raise _why_it_ended(home, position, code)
             if client.running() and _ready(client):
                 return
-            line("Starting…")
+            shown("Starting…")
             time.sleep(0.03)
     raise RappdError("rappd started but does not answer.", do="rappd logs")
 
@@ -153,14 +155,14 @@ def _ready(client: ControlClient) -> bool:
 class _StartupFailedError(ReportableError):
     """The background process ended; it said why."""
 
-    def __init__(self, said: dict[str, Any], exit_code: int) -> None:
-        super().__init__(str(said["error"]), do=str(said.get("do", "")))
-        self._said = str(said.get("code", "failed"))
+    def __init__(self, refusal: dict[str, Any], exit_code: int) -> None:
+        super().__init__(str(refusal["error"]), do=str(refusal.get("do", "")))
+        self._code = str(refusal.get("code", "failed"))
         self._exit_code = exit_code
 
     @property
     def code(self) -> str:  # type: ignore[override]  # as the process told it
-        return self._said
+        return self._code
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]  # the process's own
@@ -174,9 +176,28 @@ def _why_it_ended(home: Home, position: int, exit_code: int) -> ReportableError:
         lines = log.read().decode("utf-8", "replace").splitlines()
     for line in reversed(lines):
         try:
-            said = json.loads(line)
+            ready = json.loads(line)
         except ValueError:
             continue
-        if isinstance(said, dict) and "error" in said:
-            return _StartupFailedError(said, exit_code)
+        if isinstance(ready, dict) and "error" in ready:
+            return _StartupFailedError(ready, exit_code)
     return RappdError("rappd ended at once.", do="rappd logs")
+
+
+LEAST = 128
+"""A daemon with its listeners, store and one worker has some 40 files open; each connection adds one."""
+_WANTED = 4096
+
+
+def require_open_files() -> None:
+    """Raises the soft limit where the hard one allows it. Raises ``ConflictError`` below ``LEAST``."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _WANTED if hard == resource.RLIM_INFINITY else min(hard, _WANTED)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
+    if soft != resource.RLIM_INFINITY and soft < LEAST:
+        raise ConflictError(
+            f"A program may open only {soft} files here, and rappd needs {LEAST} or more.",
+            do="`ulimit -n 1024`, then `rappd start`",
+        )

@@ -44,12 +44,12 @@ def table(
     """
     lines = [list(header), *[[_one_line(cell) for cell in row] for row in rows]]
     leads = _leads(marks, len(lines))
-    natural = [max(cells(line[column]) for line in lines) for column in range(len(header))]
+    natural = [max(cells(fields[column]) for fields in lines) for column in range(len(header))]
     widths = fitted(natural, terminal_width() - cells(leads[0]), shrink=shrink, whole=whole)
-    for number, (lead, line) in enumerate(zip(leads, lines, strict=True)):
+    for number, (lead, fields) in enumerate(zip(leads, lines, strict=True)):
         shown = [
             _fit(cell, size, end=prose and column == shrink)
-            for column, (cell, size) in enumerate(zip(line, widths, strict=False))
+            for column, (cell, size) in enumerate(zip(fields, widths, strict=False))
         ]
         text = (" " * _GAP).join(shown).rstrip()
         print_out(dim(f"{lead}{text}") if number == 0 else f"{lead}{text}".rstrip())
@@ -132,10 +132,10 @@ def _dots(size: int) -> str:
 
 
 def _start(text: str, size: int) -> str:
-    taken = 0
+    width = 0
     for number, sign in enumerate(text):
-        taken += _cell(sign)
-        if taken > size:
+        width += _cell(sign)
+        if width > size:
             return text[:number]
     return text
 

@@ -15,11 +15,11 @@ from agents.contract.agent import Change
 from envelopes.codecs.emergence import as_object
 from envelopes.envelope import Envelope
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.organism.in_force import FILE
 from rappd.organism.organism_file import Fault
+from rappd.organism.organism_in_force import FILE
 from rappd.store.notice_table import Notice
-from rappd.tenants.agent_summary import example_for, failure_text, ready_text
-from rappd.transcript.rows import envelope_row
+from rappd.tenants.agent_summary import change_text, example_for, failure_text
+from rappd.transcript.thread_rows import envelope_row
 
 if TYPE_CHECKING:
     from rappd.tenants.tenant import Tenant
@@ -38,18 +38,21 @@ class ActivityFeed:
         self._dispatcher = dispatcher
         self._listeners: set[asyncio.Queue[bytes | None]] = set()
         self.recent_changes: deque[dict[str, Any]] = deque(maxlen=50)
-        self.watched: dict[str, Callable[[], Awaitable[object]]] = {}
-        """By type of news: gives a value that is another one whenever the subject looks different on screens."""
+        self._watched: dict[str, Callable[[], Awaitable[object]]] = {}
         self._seen: dict[str, object] = {}
         self._looked = 0.0
+
+    def watch(self, kind: str, look: Callable[[], Awaitable[object]]) -> None:
+        """News of ``kind`` come whenever ``look`` gives another value: asked of what changes by itself, as time passes."""
+        self._watched[kind] = look
 
     def _saw(self, envelope: Envelope) -> None:
         self.tell({"type": "event", **envelope_row(as_object(envelope))})
 
     def agents_changed(self, tenant: Tenant, changes: list[Change], *, quiet: bool) -> None:
-        """Agent files came, changed, failed or went."""
+        """Agent files came, changed, failed or went. ``quiet``: the log alone tells of it, without examples."""
         for change in changes:
-            news = _news(tenant, change)
+            news = _news(tenant, change, with_example=not quiet)
             level = logging.INFO if news["ok"] else logging.WARNING
             log.log(level, "%s", news["message"], extra={"kind": change.kind, "file": change.file})
             if not quiet:
@@ -109,7 +112,7 @@ class ActivityFeed:
         if now - self._looked < _LOOK_SECONDS * 0.9:
             return
         self._looked = now
-        for kind, look in self.watched.items():
+        for kind, look in self._watched.items():
             found = await look()
             before = self._seen.get(kind, found)
             self._seen[kind] = found
@@ -127,7 +130,7 @@ class ActivityFeed:
             queue.put_nowait(line)
 
 
-def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
+def _news(tenant: Tenant, change: Change, *, with_example: bool) -> dict[str, Any]:
     news = {"type": "agents", "kind": change.kind, "file": change.file, "agents": change.agents}
     if change.kind == "failed":
         return {**news, "ok": False, "message": failure_text(change)}
@@ -136,5 +139,10 @@ def _news(tenant: Tenant, change: Change) -> dict[str, Any]:
     if change.kind == "gone":
         return {**news, "ok": True, "message": f"{' and '.join(change.agents) or change.file} went."}
     agent = next((found for name in change.agents if (found := tenant.registry.named(name))), None)
-    example = example_for(agent) if agent else ""
-    return {**news, "ok": True, "try": example, "message": ready_text(change.agents, example)}
+    example = example_for(agent) if agent and with_example else ""
+    return {
+        **news,
+        "ok": True,
+        "try": example,
+        "message": change_text(tenant.registry, change.agents, example),
+    }

@@ -15,8 +15,8 @@ from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from rappd.store.anchor import Anchorer, AnchorReport
 from rappd.store.anchor_file import AnchorFile
-from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
+from rappd.store.write_operations import SqlStatement
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class Anchoring:
         self._anchorer: Anchorer | None = None
         self._task: asyncio.Task[None] | None = None
         self._signed_at = time.monotonic()
-        self._told = ""
+        self._reported = ""
         self.report = AnchorReport()
         self.trouble = ""
         """The reason why anchors cannot be written, "" for none."""
@@ -139,11 +139,11 @@ class Anchoring:
         return True
 
     def _tell(self, report: AnchorReport) -> None:
-        told = "; ".join(report.problems)
-        if told and told != self._told:
-            log.error("security: the event log does not match its anchor: %s", told)
+        problems = "; ".join(report.problems)
+        if problems and problems != self._reported:
+            log.error("security: the event log does not match its anchor: %s", problems)
             self._on_mismatch(report.problems[0])
-        self._told = told
+        self._reported = problems
 
     def _opened_if_quick(self, *, lost: bool) -> AnchorReport | None:
         if lost:

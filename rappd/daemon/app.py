@@ -6,37 +6,33 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from agents.providers.offline.brain import OfflineBrain
+from agents.providers.offline_provider import OfflineBrain
 from agents.providers.selection import ProviderSelector
-from agents.workers.needs import unheld
-from agents.workers.private_paths import PrivatePaths
-from agents.workers.protected_paths import home_folders
-from agents.workers.supervisor import WorkerSupervisor
-from agents.workers.zygote_client import LaunchZygote
+from agents.runtimes.python.pools.supervisor import WorkerSupervisor
+from agents.runtimes.python.pools.zygote_client import LaunchZygote
 from envelopes.envelope import Envelope, brainstem_id
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.places.memberships import Memberships
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
+from rappd.daemon.daemon_notices import OwnerNews
 from rappd.daemon.home import OPERATOR_KEY, Home, machine_name
 from rappd.daemon.live_settings import LiveSettings, provider_settings
 from rappd.daemon.local_models import WorkerServerCheck
+from rappd.daemon.machine_operations import machine_operations
 from rappd.daemon.model_downloads import ModelDownloads
 from rappd.daemon.operator_sessions import OperatorSessions
-from rappd.daemon.owner_news import OwnerNews
 from rappd.daemon.ports import TWIN_PORTS
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
 from rappd.daemon.request_signatures import RequestSignatures
 from rappd.daemon.security_events import SecurityEvents
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.features.calls.operations import CallOperations
-from rappd.features.conversations.for_phones import ConversationsForPhones
 from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.transfer import EggTransferOperations
@@ -44,10 +40,8 @@ from rappd.features.estate.operations import EstateOperations
 from rappd.features.fleet.operations import FleetOperations
 from rappd.features.host_operations import HostOperations
 from rappd.features.neighborhoods.places import PlaceOperations
-from rappd.features.operation import OperationTable
 from rappd.features.peers.legacy import LegacyListenerProtocol, LegacyOperations
-from rappd.features.peers.operations import PeerOperations
-from rappd.features.programs.record import ProgramRecord
+from rappd.features.programs.program_record import ProgramRecord
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.schedule import SnapshotSchedule
@@ -59,15 +53,12 @@ from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
 from rappd.features.webhooks.webhooks import Webhooks
-from rappd.federation.components import LocalNode
-from rappd.federation.gateway_tools import GatewayTools
-from rappd.federation.gateways import Gateways
-from rappd.federation.peer_tools import PeerToolGateway
+from rappd.federation.assembly import FederationAssembly
+from rappd.federation.local_node import LocalNode
 from rappd.federation.service import FederationService
-from rappd.federation.session_guests import SessionGuests
 from rappd.notices.command import NotifyCommand
 from rappd.notices.notices import Notices
-from rappd.organism.in_force import OrganismInForce
+from rappd.organism.organism_in_force import OrganismInForce
 from rappd.sessions.events import CLEAR, SESSION_END
 from rappd.sessions.participants import Participants
 from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
@@ -88,19 +79,17 @@ from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.system_messages import SystemMessages
 from rappd.tenants.tenant import HOST, Tenant, TenantServices
-from rappd.tenants.tenant_config import sandbox_wish
+from rappd.tenants.tenant_config import sandbox_wish, scope_rules
 from rappd.tenants.tenants import Tenants, TwinListeners
 from rappd.tether.service import MakeListener, PhoneServices, TetherService
 from rappd.transcript.frames import RestoredConversations
 from twins.background_tasks import BackgroundTasks
-from twins.trust.scope_rules import MUST_DECLARE, ScopeRules
+from twins.lifecycle.lookup import address_of
 from twins.trust.trust import Trust
-from twins.workspace.rappid import label
 from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from neighborhoods.snapshot.roster import Member
-    from rappd.features.snapshots.members import NeighborhoodMembers
+    from rappd.features.operation import OperationTable
     from rappd.tether.phone_waiting import OwnersList
 
 log = logging.getLogger(__name__)
@@ -110,13 +99,15 @@ Mode = Literal["serve", "work", "read"]
 
 
 class UpperParts(NamedTuple):
-    """Makers of parts that stand above a daemon: listeners that it opens by itself, the list that phones get, and what agents may ask for."""
+    """Makers of parts that stand above a daemon: listeners that it opens by itself, the list that phones get, and operations."""
 
     twins: Callable[[Daemon], TwinListeners]
     legacy: Callable[[Daemon], LegacyListenerProtocol]
     phones: MakeListener
     owners_list: Callable[[Daemon], OwnersList]
     agents: Callable[[Daemon], HostOperations]
+    table: Callable[[Daemon], OperationTable]
+    table_of_phones: Callable[[Daemon], OperationTable]
 
 
 class Daemon:
@@ -164,7 +155,7 @@ class Daemon:
             self.activity,
             lambda: self.host,
             lambda: bool(self.anchoring.report.problems),
-            lambda: self.federation.agents_changed(),
+            lambda: self.machines.announcements.agents_changed(),
         )
         self.programs = ProgramRecord(ProgramTable(store))
         self.timers = Timers(TimerTable(store), ended=self.news.timer_ended)
@@ -176,7 +167,7 @@ class Daemon:
         self.providers = ProviderSelector(
             provider_settings(settings, home),
             OfflineBrain(),
-            remember=self._remember_model,
+            remember=lambda model: asyncio.to_thread(write_setting, home, "model", model),
             worker_serves=WorkerServerCheck(lambda: self.supervisor.zygote_pid),
         )
         self.supervisor = WorkerSupervisor(
@@ -184,13 +175,13 @@ class Daemon:
             sandbox=sandbox_wish(settings),
             may_read=settings.items("agents.may_read"),
             launch=launch,
-            is_own_port=lambda port: port == self.port or port in TWIN_PORTS,
+            is_own_port=lambda port: port in (self.port, self.federation.port, self.tether.port, *TWIN_PORTS),
         )
         self.open_surface = settings.on("http.open_surface")
         workspace = host_workspace(home, settings)
         if mode != "read":
             workspace.create()
-        self.trust = Trust(home.root, self._scope_rules(settings))
+        self.trust = Trust(home.root, scope_rules(settings, self.supervisor))
         self.model_choices = ModelChoices(store, self.providers)
         self.organism = OrganismInForce(home.root, writes=mode != "read")
         self.states = ListenerStates(
@@ -240,13 +231,13 @@ class Daemon:
         self.twins = TwinOperations(
             self.tenants.layout,
             self.tenants,
-            held=self.trust.quarantine,
+            quarantine=self.trust.quarantine,
             owner=self.name,
             last_talks=self._last_talks,
             model_of=self.model_choices.of_twin,
         )
         self.checkpoints = CheckpointOperations(
-            home, workspace, identity, machine=self.name, living=self.tenants, flush=store.flush
+            home, workspace, identity, machine=self.name, tenants=self.tenants, flush=store.flush
         )
         self.anchoring = Anchoring(home.database, identity, store, on_mismatch=self.news.records_missing)
         self.memberships = Memberships(home.root)
@@ -267,7 +258,7 @@ class Daemon:
             identity=lambda: identity,
             machine=self.name,
         )
-        self.federation = FederationService(
+        self.machines = FederationAssembly(
             LocalNode(
                 home,
                 settings,
@@ -275,6 +266,7 @@ class Daemon:
                 self.name,
                 brainstem_id(identity.fingerprint),
                 lambda: self.settings.on("programs.a2a"),
+                lambda: self.settings.number("peers.keep_hours"),
             ),
             store,
             self.dispatcher,
@@ -282,17 +274,22 @@ class Daemon:
             self.anchoring,
             self.notices,
             self.memberships,
-            lambda: self.egg_transfer,
         )
-        self.gateways = Gateways(self.organism, self.federation.peer_store, self.notices)
-        self.readiness = Readiness(store, home.database, self.federation, self.anchoring)
-        self.activity.watched["machines"] = self.federation.looks
-        self.peers = PeerOperations(self.federation)
-        self.calls = CallOperations(self.federation)
-        self.egg_transfer = EggTransferOperations(self.federation, self.eggs)
-        self.peer_tools = PeerToolGateway(self.federation, self.calls)
-        gateway_tools = GatewayTools(self.federation, self.peer_tools, self.gateways)
-        self.services.reach(self.peer_tools, gateway_tools.endpoints)
+        machines = machine_operations(
+            self.machines,
+            lambda: self.federation.port,
+            lambda: self.settings,
+            self.organism,
+            self.eggs,
+            self.notices,
+        )
+        self.peers, self.calls, self.open_calls = machines.peers, machines.calls, machines.open_calls
+        self.egg_transfer, self.gateways = machines.egg_transfer, machines.gateways
+        self.members = machines.members.read
+        self.services.reach(machines.peer_tools, machines.gateway_tools.endpoints)
+        self.federation = FederationService(self.machines, self.egg_transfer)
+        self.readiness = Readiness(store, home.database, self.machines.availability, self.anchoring)
+        self.activity.watch("machines", self.machines.view.looks)
         folder = SnapshotFolder(home.root)
         self.snapshots = SnapshotOperations(
             SnapshotTaker(
@@ -302,7 +299,7 @@ class Daemon:
                 folder,
                 machine=self.name,
                 url=lambda: f"http://127.0.0.1:{self.port}",
-                model=settings.text("provider.model"),
+                model=lambda: self.settings.text("provider.model"),
                 serves=self.serves,
             ),
             SnapshotRestorer(home, self.eggs, self.tenants, folder),
@@ -311,10 +308,10 @@ class Daemon:
             self.dispatcher,
             self.notices,
             flush=store.flush,
-            open_calls=self.calls.count_restored,
+            open_calls=self.open_calls.count,
             schedule=lambda: self.snapshot_schedule.show(),
         )
-        self.activity.watched["neighborhood"] = self.snapshots.looks
+        self.activity.watch("neighborhood", self.snapshots.looks)
         self.snapshot_schedule = SnapshotSchedule(
             self.timers,
             folder,
@@ -324,11 +321,10 @@ class Daemon:
         self.live_settings = LiveSettings(home, self.services, self.providers, self.tenants)
         self.model_downloads = ModelDownloads(lambda: self.settings, self.providers, self.dispatcher)
         self.legacy = LegacyOperations(lambda: self.settings, self.live_settings.set, upper.legacy(self))
-        guests = SessionGuests(self.federation, self.calls, self.peer_tools, self.gateways)
         sessions = Sessions(
             self.dispatcher,
             store,
-            Participants(self.tenants, guests),
+            Participants(self.tenants, machines.guests),
             changed=self.activity.sessions_changed,
             interject=lambda session, speak: self.coordinator.interject(session, speak),
         )
@@ -348,21 +344,17 @@ class Daemon:
                 self.coordinator,
                 self.egg_transfer,
                 upper.owners_list(self),
-                lambda: OperationTable(
-                    ConversationsForPhones(
-                        store, self.dispatcher, self.tenants, self.providers, self.clear_context
-                    )
-                ),
+                partial(upper.table_of_phones, self),
             ),
             upper.phones,
         )
-        self.activity.watched["devices"] = self.tether.looks
+        self.activity.watch("devices", self.tether.looks)
         timer_parts = TimerParts(
             self.timers,
             SetterRights(
                 lambda id: self.tether.devices.get(id),
-                self.federation.caller_of,
-                self.federation.issued_tokens,
+                self.machines.callers.by_key,
+                self.machines.tables.tokens.tokens,
             ),
             self.dispatcher,
             self.tenants.of_workspace,
@@ -381,7 +373,7 @@ class Daemon:
             home.keys / "webhooks.json", self.dispatcher, self.tenants.of_workspace, self.notices
         )
         self.background = BackgroundTasks("background work failed")
-        self._operations_of = upper.agents
+        self._upper = upper
         self.twin_api = TwinHostApi(self.dispatcher, self.tenants, self.twins, self.checkpoints)
         self.fleet = FleetOperations(
             home.root, self.name, self.members, self.twins, self.twin_api, is_running=self.serves
@@ -390,7 +382,12 @@ class Daemon:
     @cached_property
     def operations(self) -> HostOperations:
         """Operations that agents may ask for; made when the first of them does."""
-        return self._operations_of(self)
+        return self._upper.agents(self)
+
+    @cached_property
+    def table(self) -> OperationTable:
+        """Every operation of this machine's callers; made when the first of them is asked for."""
+        return self._upper.table(self)
 
     @classmethod
     async def open(
@@ -426,36 +423,16 @@ class Daemon:
         """The settings in force."""
         return self.live_settings.current
 
-    def _scope_rules(self, settings: Settings) -> ScopeRules:
-        private = PrivatePaths(home_folders(os.environ), settings.items("agents.may_read"), system=True)
-        return ScopeRules(
-            settings.on(MUST_DECLARE),
-            lambda needs: private.named((*needs.read, *needs.write)),
-            lambda needs: unheld(needs, self.supervisor.sandbox_report()),
-        )
-
     def listen_on(self, port: int) -> None:
         """Tells the daemon which port the loopback listener got."""
         self.port = port
-        self.federation.brainstem_at(port)
+        self.machines.addresses.written.own_port_is(port)
         self.hosts.clear()
         self.hosts.update(f"{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
     async def refresh_agents(self) -> None:
         """Reads the brainstem's agent files anew, and reports what changed."""
         self.news.agents_changed(await self.host.refresh())
-
-    async def members(self, variables: Mapping[str, str] | None = None) -> NeighborhoodMembers:
-        """The roster of the neighborhood, read anew; ``variables`` are the caller's, see ``NeighborhoodMembers``."""
-        from rappd.features.snapshots.members import NeighborhoodMembers, PairedMachine
-
-        def source_of(member: Member) -> PairedMachine:
-            return PairedMachine(self.federation, self.egg_transfer.send, member.name, member.fingerprint)
-
-        listing = await self.peers.listing()
-        return await asyncio.to_thread(
-            NeighborhoodMembers, self.home, self.settings, listing, source_of, variables
-        )
 
     async def clear_context(self, thread: str, workspace: str, kept_messages: int = 0) -> None:
         """Forgets what listeners keep for a conversation, and tells those that want to know."""
@@ -475,13 +452,12 @@ class Daemon:
         self.background.spawn(work)
 
     def _twin(self, key: str, name: str, workspace: Workspace) -> Tenant:
-        address = f"{label(name)}-{key[:8]}"
         return Tenant(
             key,
             workspace,
             self.services,
             title=name,
-            address=address,
+            address=address_of(name, key),
             watched=False,
             heard=lambda text: self.spawn(self.twins.buddies.hear(key, text)),
         )
@@ -491,7 +467,7 @@ class Daemon:
         self.spawn(self.host.keep_schemas())
         self.activity.organism_changed(self.organism.faults)
         self.news.organism_read(self.organism.faults)
-        self.federation.agents_changed()
+        self.machines.announcements.agents_changed()
         if self.timers.runs:
             self.spawn(self.organism_timers.sync())
 
@@ -499,12 +475,9 @@ class Daemon:
         with Reader(self.home.database) as record:
             return record.last_talks()
 
-    async def _remember_model(self, model: str) -> None:
-        await asyncio.to_thread(write_setting, self.home, "model", model)
-
     def agents_can_use_ssh_keys(self) -> bool:
         """True when agents reach a key of SSH, or a program that signs with one. Looks at the disk."""
-        from agents.workers.ssh_access import can_use_ssh_keys
+        from agents.runtimes.python.sandbox.ssh_access import can_use_ssh_keys
 
         kind = self.supervisor.sandbox_report()["kind"]
         return can_use_ssh_keys(kind, self.settings.items("agents.may_read"), self.settings.environment)

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any, Protocol
 
 new_event_loop: Callable[[], asyncio.AbstractEventLoop]
-"""Makes one; whoever runs it closes it."""
+"""Makes an event loop; its runner closes it."""
 
 
 class _Pipe(Protocol):

@@ -13,7 +13,7 @@ from pathlib import Path
 from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home_check import find_obstacle
-from rappd.errors import ConflictError, HomeUnusableError
+from rappd.errors import ConflictError, RappdError
 
 USUAL = ".rapp"
 OPERATOR_KEY = "operator.key"
@@ -96,14 +96,15 @@ class Home:
         return run / f"{name}-{hashlib.sha256(os.fsencode(self.root)).hexdigest()[:16]}.sock"
 
     def create(self) -> None:
-        """Makes the folders, private to this account. Raises ``HomeUnusableError``."""
+        """Makes the folders, private to this account. Raises ``home_unusable``."""
         self.require_usable()
         try:
             self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:  # a full disk, or one that takes no folders
-            raise HomeUnusableError(
+            raise RappdError(
                 f"{self.root} cannot be made: {error.strerror}.",
                 do="make room on its disk, or name another folder: `RAPP_HOME=FOLDER rappd start`",
+                code="home_unusable",
             ) from error
         if self.root.stat().st_mode & 0o077 and self.root.stat().st_uid == os.getuid():
             self.root.chmod(0o700)  # made by hand, or by an older tool
@@ -112,9 +113,9 @@ class Home:
             self.keys.chmod(0o700)
 
     def require_usable(self) -> None:
-        """Raises ``HomeUnusableError`` when this account cannot use the folder. Makes nothing."""
+        """Raises ``home_unusable`` when this account cannot use the folder. Makes nothing."""
         if (obstacle := find_obstacle(self.root)) is not None:
-            raise HomeUnusableError(f"{obstacle.what}.", do=obstacle.do)
+            raise RappdError(f"{obstacle.what}.", do=obstacle.do, code="home_unusable")
 
     def lost_its_record(self) -> bool:
         """True where a daemon ran here, and neither the event log nor its anchors are left."""

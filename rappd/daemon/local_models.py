@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TypedDict
 
 from agents.providers.local_servers import Address
 from agents.providers.selection import ProviderSelector
-from agents.workers.started_processes import is_worker_process
-from agents.workers.syscalls import LINUX
-from agents.workers.tcp_owners import worker_serves
+from agents.runtimes.python.network.tcp_owners import worker_serves
+from agents.runtimes.python.pools.started_processes import is_worker_process
+from agents.runtimes.python.sandbox.syscalls import LINUX
 from rappd.daemon.ports import holder
 from rappd.errors import ConflictError
 from rappd.settings.load import Settings
@@ -20,6 +20,22 @@ from rappd.settings.registry import LAST_PORT
 log = logging.getLogger(__name__)
 
 _LOG_AGAIN_SECONDS = 60.0
+
+
+class OfferedServer(TypedDict):
+    """A model server of this machine that waits for a yes."""
+
+    server: str
+    name: str
+    where: str
+    model: str
+
+
+class LocalServers(TypedDict):
+    """The server that waits for a yes, and the addresses of those that are agents' processes."""
+
+    offered: OfferedServer | None
+    refused: list[str]
 
 
 class WorkerServerCheck:
@@ -52,19 +68,19 @@ def local_urls(settings: Settings) -> tuple[str, ...]:
     return tuple(f"http://127.0.0.1:{port}" for text in ports if 0 < (port := int(text[:6])) <= LAST_PORT)
 
 
-def describe_local(thinking: ProviderSelector) -> dict[str, Any]:
+def describe_local(thinking: ProviderSelector) -> LocalServers:
     """For screens: the server that waits for a yes (or None), and those that are agents' processes."""
-    offered = thinking.offered
-    return {
-        "offered": offered
-        and {
-            "server": offered.label,
-            "name": offered.name,
-            "where": offered.url.removeprefix("http://"),
-            "model": offered.models[0],
-        },
-        "refused": list(thinking.refused),
+    refused, found = list(thinking.refused), thinking.offered
+    if found is None:
+        return {"offered": None, "refused": refused}
+    where = found.url.removeprefix("http://")
+    offered: OfferedServer = {
+        "server": found.label,
+        "name": found.name,
+        "where": where,
+        "model": found.models[0],
     }
+    return {"offered": offered, "refused": refused}
 
 
 async def offered_server(thinking: ProviderSelector, server: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 from agents.providers import local_servers
 from agents.providers.local_servers import is_served_by_worker
@@ -25,10 +25,14 @@ _OWNER = Caller("control", operator=True)
 _MOST_AT_ONCE = 4
 
 
-class CancelledDownloadError(ConflictError):
-    """The owner cancelled the download."""
+class DownloadRow(TypedDict):
+    """A download of a model, in bytes."""
 
-    code = "cancelled"
+    model: str
+    server: str
+    status: str
+    completed: int
+    total: int
 
 
 class ModelDownloads:
@@ -44,8 +48,8 @@ class ModelDownloads:
         self._providers, self._dispatcher = providers, dispatcher
         self._under_way: dict[tuple[str, str], ModelDownload] = {}
 
-    def listing(self) -> list[dict[str, Any]]:
-        """Those under way: ``model``, ``server``, ``status``, ``completed``, ``total``."""
+    def listing(self) -> list[DownloadRow]:
+        """Downloads under way: ``model``, ``server``, ``status``, ``completed``, ``total``."""
         return [one.shown() for one in self._under_way.values()]
 
     async def begin(self, model: str, server: str) -> ModelDownload:
@@ -89,9 +93,10 @@ class ModelDownloads:
             await self._providers.look()
         except asyncio.CancelledError as problem:
             if one.cancelled:
-                raise CancelledDownloadError(
+                raise ConflictError(
                     f"The download of {one.model} was cancelled.",
                     do="what has arrived is kept for the next time",
+                    code="cancelled",
                 ) from problem
             raise DownloadError(
                 "rappd stopped before it was whole.", do=f"rappd models download {one.model}"
@@ -147,8 +152,13 @@ class ModelDownload:
         self.cancelled = False
         self.state = DownloadState("begins")
 
-    def shown(self, state: DownloadState | None = None) -> dict[str, Any]:
+    def shown(self, state: DownloadState | None = None) -> DownloadRow:
         """A state of it, the present one by default, as screens show it."""
         state = state or self.state
-        told = {"status": state.status, "completed": state.completed, "total": state.total}
-        return {"model": self.model, "server": self.root.partition("://")[2], **told}
+        return {
+            "model": self.model,
+            "server": self.root.partition("://")[2],
+            "status": state.status,
+            "completed": state.completed,
+            "total": state.total,
+        }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from msgspec import to_builtins
@@ -34,7 +34,44 @@ _FIELDS = {
 """Names of fields in a request, by kind of server, and the settings that they become."""
 
 
-async def describe_servers(settings: Settings, providers: ProviderSelector) -> dict[str, Any]:
+class FoundServer(TypedDict):
+    """A model server that answers on this machine; ``agent``: an agent's process is it."""
+
+    server: str
+    name: str
+    where: str
+    models: list[str]
+    agent: bool
+
+
+class FoundServers(TypedDict):
+    """The model servers on this machine, whether any were looked for, and which was said yes to."""
+
+    looked: bool
+    accepted: str
+    servers: list[FoundServer]
+
+
+class ModelLimits(TypedDict):
+    """The limits that are known of a model."""
+
+    model: str
+    limits: list[dict[str, Any]]
+
+
+class ModelServers(TypedDict):
+    """The kind of server that is wanted, the one in use, and the fields of each; keys only as set or not."""
+
+    use: str
+    used: str
+    server: dict[str, str | bool]
+    azure: dict[str, str | bool]
+    local: FoundServers
+    copilot: dict[str, str | bool]
+    limits: list[ModelLimits]
+
+
+async def describe_servers(settings: Settings, providers: ProviderSelector) -> ModelServers:
     """For screens: the kind in use, and what is known of each. Keys are told only as set or not.
 
     ``limits`` are those of models of the server in use, where some were learnt.
@@ -114,8 +151,8 @@ def changes_for(settings: Settings, kind: str, fields: Mapping[str, str]) -> lis
     return changes
 
 
-def _fields_of(settings: Settings, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _fields_of(settings: Settings, kind: str) -> dict[str, str | bool]:
+    found: dict[str, str | bool] = {}
     for field, name in _FIELDS[kind].items():
         value = settings.value(name)
         text = value.text.strip()

@@ -7,13 +7,13 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import NoReturn
 
-from agents.workers.zygote_client import LaunchZygote
+from agents.runtimes.python.pools.zygote_client import LaunchZygote
 from rappd.daemon.app import Daemon, Mode, UpperParts
 from rappd.daemon.home import Home, HomeTakenError, LockedHome, ReadOnlyHome
-from rappd.daemon.owners_list import OwnersList
 from rappd.daemon.startup import start, stop
+from rappd.daemon.waiting_answers import OwnersList
 from rappd.errors import NotRunningError
-from rappd.features.features import operations_for_agents
+from rappd.features.later_features import operations_for_agents, table_of, table_of_phones
 from rappd.settings.load import Settings
 from rappd.tenants.tenant import Tenant
 
@@ -49,10 +49,10 @@ def open_home(
 
 @asynccontextmanager
 async def _serving(home: Home, settings: Settings, launch: LaunchZygote | None) -> AsyncIterator[Daemon]:
-    held = await _claim(home)
+    claim = await _claim(home)
     try:
         from rappd.listeners.federation_listener import FederationListener
-        from rappd.listeners.listening import open_listeners, sockets_at, upper_parts
+        from rappd.listeners.open_listeners import open_listeners, sockets_at, upper_parts
 
         sockets = sockets_at(settings.number("port"))
         port = sockets[0].getsockname()[1]
@@ -60,7 +60,7 @@ async def _serving(home: Home, settings: Settings, launch: LaunchZygote | None) 
         daemon.listen_on(port)
         federation_listener = FederationListener(daemon)
         runner = await open_listeners(daemon, home.socket, sockets)
-        held.announce(port)
+        claim.announce(port)
         try:
             await start(daemon)
             federation_listener.open()
@@ -77,17 +77,17 @@ async def _serving(home: Home, settings: Settings, launch: LaunchZygote | None) 
             await stop(daemon)
             home.socket.unlink(missing_ok=True)
     finally:
-        held.release()
+        claim.release()
 
 
 @asynccontextmanager
 async def _working(home: Home, settings: Settings, launch: LaunchZygote | None) -> AsyncIterator[Daemon]:
-    from rappd.listeners.listening import open_listeners, upper_parts
+    from rappd.listeners.open_listeners import open_listeners, upper_parts
 
     home.create()
-    held = home.hold()
+    claim = home.hold()
     try:
-        held.announce(0)
+        claim.announce(0)
         upper = upper_parts(settings)._replace(twins=NoTwinListeners)
         daemon = await Daemon.open(home, settings, upper, launch, "work")
         try:
@@ -101,12 +101,20 @@ async def _working(home: Home, settings: Settings, launch: LaunchZygote | None) 
         finally:
             await stop(daemon)
     finally:
-        held.release()
+        claim.release()
 
 
 @asynccontextmanager
 async def _reading(home: Home, settings: Settings, launch: LaunchZygote | None) -> AsyncIterator[Daemon]:
-    upper = UpperParts(NoTwinListeners, NoLegacyListener, _no_phones, OwnersList, operations_for_agents)
+    upper = UpperParts(
+        NoTwinListeners,
+        NoLegacyListener,
+        _no_phones,
+        OwnersList,
+        operations_for_agents,
+        table_of,
+        table_of_phones,
+    )
     daemon = await Daemon.open(ReadOnlyHome(home.root), settings, upper, launch, "read")
     try:
         await start(daemon)

@@ -21,7 +21,7 @@ class OperatorSessions:
     """One-use keys that become sessions of a browser's key pair.
 
     Nothing that travels is enough to use a session. The one-use key stays at both ends: the page names it by
-    its hash and proves it by a MAC over its public key, so that whoever reads the request, and is quicker, can only
+    its hash and proves it by a MAC over its public key, so that a program that reads the request, and is quicker, can only
     start a session of that same public key. The cookie says which public key the session is of; the
     private half signs each request (``request_signatures``).
     """
@@ -42,7 +42,7 @@ class OperatorSessions:
         """The cookie of a session of the key ``public``, or None.
 
         ``link`` is the id of a one-use key that is still good, ``proof`` its MAC over ``public``; the key is used up.
-        A wrong proof uses up nothing, so that whoever guesses keeps nobody out.
+        A wrong proof uses up nothing, so that guessing keeps nobody out.
         """
         key, until = self._links.get(link, ("", 0.0))
         if until <= time.monotonic() or not is_public_key(public):

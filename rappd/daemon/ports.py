@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from agents.runtime import programs
+from agents.programs import programs
 
 TWIN_PORTS = range(7081, 7200)
 """Ports of booted twins (RAPP v1 §18.13)."""
@@ -128,8 +128,8 @@ def _script(words: list[str]) -> str:
 
 def _by_lsof(port: int) -> PortHolder:
     try:
-        said = programs.run(["lsof", "-nP", f"-iTCP:{port}", "-sTCP:LISTEN", "-Fpc"]).text.splitlines()
+        lines = programs.run(["lsof", "-nP", f"-iTCP:{port}", "-sTCP:LISTEN", "-Fpc"]).text.splitlines()
     except OSError:
         return PortHolder("another program", 0)
-    found = {line[0]: line[1:] for line in reversed(said) if line}
+    found = {line[0]: line[1:] for line in reversed(lines) if line}
     return PortHolder(found.get("c", "another program"), int(found.get("p", "0")))

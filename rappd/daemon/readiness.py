@@ -8,13 +8,13 @@ import logging
 import sqlite3
 import time
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from agents.runtime import programs
+from agents.programs import programs
 from envelopes.errors import ReportableError
 from rappd.daemon.anchoring import Anchoring
 from rappd.errors import StoreError
-from rappd.federation.service import FederationService
+from rappd.federation.availability import Availability
 from rappd.store.connections import explain, is_damage, open_reading
 from rappd.store.store import Store
 
@@ -37,6 +37,13 @@ while os.read(file, 1 << 20):
 process of its own: to close the file in this one would end SQLite's locks."""
 
 
+class Problem(TypedDict):
+    """A reason why the daemon is not ready, and what to do about it."""
+
+    what: str
+    do: str
+
+
 class Readiness:
     """Tries a small commit when it is asked, at most once a second while all is well.
 
@@ -44,14 +51,14 @@ class Readiness:
     """
 
     def __init__(
-        self, store: Store, database: Path, federation: FederationService, anchoring: Anchoring
+        self, store: Store, database: Path, availability: Availability, anchoring: Anchoring
     ) -> None:
         self._anchoring = anchoring
         self._store = store
         self._database = database
         self._damage: StoreError | None = None
         self._examined = asyncio.Event()
-        self._federation = federation
+        self._availability = availability
         self._probed_at = -_FRESH_SECONDS
         self._trouble: ReportableError | None = None
         self._probing = asyncio.Lock()
@@ -80,11 +87,11 @@ class Readiness:
             if (await asyncio.to_thread(self._database.stat)).st_size <= _LARGE_BYTES:
                 return
             command = programs.python("-S", "-c", _READ_WITH_PAUSES, str(self._database))
-            reading = await asyncio.to_thread(programs.start, command)
+            starting = asyncio.ensure_future(asyncio.to_thread(programs.start, command))
             try:
-                await asyncio.to_thread(reading.wait)
-            finally:
-                await asyncio.shield(asyncio.to_thread(reading.end))
+                await asyncio.to_thread((await asyncio.shield(starting)).wait)
+            finally:  # also where this is cancelled while it starts
+                await asyncio.shield(asyncio.to_thread((await starting).end))
 
     async def examined(self) -> None:
         """Returns when ``examine`` is through, or takes longer than a screen waits."""
@@ -92,20 +99,22 @@ class Readiness:
             async with asyncio.timeout(_EXAMINING_SECONDS):
                 await self._examined.wait()
 
-    async def problems(self) -> list[dict[str, Any]]:
+    async def problems(self) -> list[Problem]:
         """``{"what", "do"}`` for each problem; empty when the daemon is ready."""
         async with self._probing:
             if self._store.trouble is not None or time.monotonic() - self._probed_at >= _FRESH_SECONDS:
                 self._trouble = await self._probe()
                 self._probed_at = time.monotonic()
-        found = [self._trouble, self._federation.failure, self._damage]
-        told = {str(one): {"what": str(one).rstrip("."), "do": one.do} for one in found if one is not None}
+        found = [self._trouble, self._availability.failure, self._damage]
+        problems: dict[str, Problem] = {
+            str(one): {"what": str(one).rstrip("."), "do": one.do} for one in found if one is not None
+        }
         for problem in self._anchoring.report.problems:
-            told[problem] = {
+            problems[problem] = {
                 "what": f"The record of what was said does not match its anchor: {problem}",
                 "do": "rappd threads verify says what; to go on with what is there: rappd stop, rappd threads accept",
             }
-        return list(told.values())
+        return list(problems.values())
 
     async def _probe(self) -> ReportableError | None:
         try:

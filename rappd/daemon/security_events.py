@@ -29,7 +29,7 @@ _of_home: ContextVar[object] = ContextVar("security_events", default=None)
 
 
 class SecurityEvents(logging.Handler):
-    """Those of one home since its start. Made on the event loop, before its tasks."""
+    """The security events of one home since its start. Made on the event loop, before its tasks."""
 
     def __init__(self, tell: Callable[[dict[str, Any]], None]) -> None:
         """``tell`` gets each as news, on the event loop."""

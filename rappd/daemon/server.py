@@ -10,7 +10,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from agents.workers.privileges import protect_daemon
+from agents.runtimes.python.sandbox.privileges import protect_daemon
 from rappd.daemon.app import Daemon
 from rappd.daemon.event_loop import new_event_loop
 from rappd.daemon.home import Home
@@ -66,6 +66,6 @@ def _notify(state: str) -> None:
     address = os.environ.get("NOTIFY_SOCKET")
     if not address:
         return
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as line, suppress(OSError):
-        line.connect("\0" + address[1:] if address.startswith("@") else address)
-        line.sendall(state.encode())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify_socket, suppress(OSError):
+        notify_socket.connect("\0" + address[1:] if address.startswith("@") else address)
+        notify_socket.sendall(state.encode())

@@ -25,7 +25,7 @@ from twins.workspace.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
-_FIRST_LOOK_SECONDS = 0.5
+_FIRST_LOOK_SECONDS = 2.0  # as a server has for its answer; a port without one refuses at once
 """The start waits so long, and no longer, to tell of a model server on this machine."""
 
 
@@ -76,6 +76,8 @@ async def stop(daemon: Daemon) -> None:
     await daemon.tether.close()
     await daemon.dispatcher.stop()
     await daemon.states.close()
+    for tenant in daemon.tenants.all():
+        await tenant.uses.close()
     if daemon.mode != "read":  # for the machines that get it, where turns ended since their goodbye
         await daemon.anchoring.advance(settled=True)
     await daemon.federation.close()
@@ -161,10 +163,10 @@ def report_links(home: Path, host: Workspace) -> None:
 
 
 async def _start_for_command(daemon: Daemon) -> None:
-    daemon.federation.rest()
+    daemon.machines.availability.rest()
     await daemon.notices.load()
     if daemon.mode == "read":
-        await daemon.federation.peer_store.load()
+        await daemon.machines.peer_store.load()
     else:
         await asyncio.to_thread(recover_eggs, daemon.eggs.home_eggs)
         await daemon.federation.load_peers()

@@ -20,7 +20,7 @@ class Interrupts:
 
     def __init__(self) -> None:
         self._came = 0
-        self._held = self._raised = False
+        self._deferred = self._raised = False
 
     def __enter__(self) -> Self:
         self._before = {number: signal.signal(number, self._note) for number in _NUMBERS}
@@ -37,11 +37,11 @@ class Interrupts:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Nothing is interrupted within the block; what came is raised at its end."""
-        before, self._held = self._held, True
+        before, self._deferred = self._deferred, True
         try:
             yield
         finally:
-            self._held = before
+            self._deferred = before
         self._raise()
 
     @contextmanager
@@ -50,13 +50,13 @@ class Interrupts:
         try:
             yield
         finally:
-            self._held = True
+            self._deferred = True
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._came += 1
         self._raise()
 
     def _raise(self) -> None:
-        if self._came and not self._held and not self._raised:
+        if self._came and not self._deferred and not self._raised:
             self._raised = True
             raise KeyboardInterrupt

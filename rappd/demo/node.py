@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agents.runtime import programs
+from agents.programs import programs
 from rappd.control_client import ConnectionLostError, ControlClient
 from rappd.daemon.home import Home
 from rappd.daemon.ports import aside
@@ -28,7 +28,7 @@ class DemoNode:
         self.home = Home(folder / name)
         self.daemon = ControlClient(self.home)
         self._port = aside(1)[0]
-        self._said = folder / f"{name}.txt"
+        self._output_file = folder / f"{name}.txt"
         self._process: programs.RunningProgram | None = None
 
     @property
@@ -55,9 +55,9 @@ class DemoNode:
             "RAPPD_PEERS_LOOPBACK": "on",
             "RAPPD_LOCAL_MODELS": "off",
         }
-        with self._said.open("wb") as said:
+        with self._output_file.open("wb") as output:
             self._process = programs.start(
-                programs.python("-m", "rappd", "start", "--quiet"), environment=environment, errors=said
+                programs.python("-m", "rappd", "start", "--quiet"), environment=environment, errors=output
             )
 
     def wait_running(self) -> None:
@@ -92,10 +92,10 @@ class DemoNode:
         assert self._process is not None
         if self._process.exit_code() is not None:
             # The folder of the demonstration is gone when this is read: no file may be pointed to.
-            said = self._said.read_text(errors="replace").split("\n\n")[-1].split()
-            raise RappdError(f"{self.name} ended at once: {' '.join(said)[:300] or 'it said nothing'}")
+            words = self._output_file.read_text(errors="replace").split("\n\n")[-1].split()
+            raise RappdError(f"{self.name} ended at once: {' '.join(words)[:300] or 'it said nothing'}")
         try:
-            listener = self.daemon.do("peers.list")["door"]
+            listener = self.daemon.do("peers.list")["listener"]
         except (NotRunningError, ConnectionLostError):
             return False
         if listener["open"]:
@@ -105,7 +105,7 @@ class DemoNode:
 
 @contextmanager
 def running(machines: Sequence[DemoNode], interrupts: Interrupts) -> Iterator[None]:
-    """They run as long as the block lasts, and none afterwards, whatever ended it.
+    """Runs ``machines`` as long as the block lasts, and none afterwards, whatever ended it.
 
     Each is asked to end, and killed after ``STOP_SECONDS``, or as soon as somebody grows impatient.
     """

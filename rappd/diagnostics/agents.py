@@ -60,8 +60,8 @@ def check_agents(visit: CheckContext) -> Iterator[Finding]:
 def check_approvals(visit: CheckContext) -> Iterator[Finding]:
     """Code that came in eggs and that the owner has not approved; a ``.env`` is one of the variables' findings."""
     home = visit.home
-    held = Trust(home.root).quarantine
-    found = held_everywhere(held, host_workspace(home, visit.settings), TwinLayout(home.root))
+    quarantine = Trust(home.root).quarantine
+    found = held_everywhere(quarantine, host_workspace(home, visit.settings), TwinLayout(home.root))
     for twin, files in found:
         paths = [one.path for one in files if one.path != ENV_FILE]
         if paths:
@@ -95,7 +95,7 @@ def check_variables(visit: CheckContext) -> Iterator[Finding]:
         state = env_file_state(workspace, trust.may_run)
         if state.problem:
             yield Finding("Variables", "bad", f"{name}: {state.problem[0].rstrip('.')}", state.problem[1])
-        elif state.held:
+        elif state.waits_because:
             twin = f" --twin {key[:12]}" if key else ""
             what = f"{name}: its .env waits for approval, and agents have none of it"
             yield Finding(

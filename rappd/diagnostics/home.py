@@ -6,7 +6,8 @@ import shlex
 import shutil
 import sqlite3
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Set
 from contextlib import closing
 from pathlib import Path
 from typing import Literal
@@ -26,7 +27,6 @@ from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import open_reading
 from rappd.store.former_journal import check_journal
-from rappd.store.lock_holder import lock_holder
 from rappd.store.schema import VERSION, version_of
 from twins.byte_sizes import format_bytes
 from twins.fs.refused_links import refused_links_of_home
@@ -206,3 +206,48 @@ def check_notify_command(visit: CheckContext) -> Iterator[Finding]:
         yield Finding("Notices", verdict, f"notify.command cannot be run: {found.what}", found.do)
     else:
         yield Finding("Notices", "good", f"notify.command runs {arguments_of(command)[0]}")
+
+
+_LOCKS = Path("/proc/locks")
+_WRITE_BYTE = 120
+"""WAL_WRITE_LOCK in the index of the log (SQLite, walformat.html, "WAL Locks")."""
+_PAUSE_SECONDS = 0.3
+"""A write that takes longer is none of a program that shares the file."""
+
+
+def lock_holder(path: Path, own: Set[int] = frozenset()) -> str:
+    """``NAME (PID)`` of a program that holds the write lock of the database for a while; "" for none.
+
+    ``own`` are the processes that may. Blocks a third of a second where another one holds it.
+    """
+    if not (found := _writers(path) - own):
+        return ""
+    time.sleep(_PAUSE_SECONDS)
+    stays = found & _writers(path)
+    return next((f"{_name(pid)} ({pid})" for pid in sorted(stays)), "")
+
+
+def _writers(path: Path) -> set[int]:
+    try:
+        inode = path.with_name(f"{path.name}-shm").stat().st_ino
+        lines = _LOCKS.read_text().splitlines()
+    except OSError:  # another system, or no log: nobody writes
+        return set()
+    # "1: POSIX  ADVISORY  WRITE 4121 fd:01:131 120 120"
+    rows = [line.split() for line in lines if "->" not in line]
+    return {
+        int(row[4])
+        for row in rows
+        if len(row) == 8
+        and row[3] == "WRITE"
+        and row[5].rpartition(":")[2] == str(inode)
+        and int(row[6]) <= _WRITE_BYTE
+        and (row[7] == "EOF" or int(row[7]) >= _WRITE_BYTE)
+    }
+
+
+def _name(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text().strip() or "a program"
+    except OSError:
+        return "a program"

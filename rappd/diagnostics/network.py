@@ -66,12 +66,12 @@ def check_nearby(visit: CheckContext) -> Iterator[Finding]:
     if not (settings.on("peers.nearby") and settings.on("peers.listen")):
         yield Finding("Nearby", "good", "this machine is not announced")
         return
-    told = [source for source in visit.peers.get("rungs", ()) if source["rung"] == "nearby"]
-    seen = sum(source["found"] for source in told)
+    sources = [source for source in visit.peers.get("sources", ()) if source["source"] == "nearby"]
+    seen = sum(source["found"] for source in sources)
     found = interfaces(loopback=settings.on("peers.loopback"))
     vpn = "" if seen else _vpn_in_between([(one.name, one.addresses) for one in found])
     # the running daemon has tried it; a link that says no and yet brings machines does no harm
-    trouble = "" if seen else multicast_trouble(found) or next((source["trouble"] for source in told), "")
+    trouble = "" if seen else multicast_trouble(found) or next((source["trouble"] for source in sources), "")
     if vpn:
         do = "allow local network in it, or rappd peers add ADDRESS"
         yield Finding("Nearby", "note", f"a VPN ({vpn}) hides this machine", do)
@@ -94,8 +94,8 @@ def _vpn_in_between(found: Sequence[tuple[str, Sequence[str]]]) -> str:
         except OSError:
             own = ""
     private = [name for name, addresses in found if name.startswith(_VPNS)]
-    taken = [name for name, addresses in found if own in addresses and name in private]
-    return (taken or (private if len(private) == len(found) else []) or [""])[0]
+    chosen = [name for name, addresses in found if own in addresses and name in private]
+    return (chosen or (private if len(private) == len(found) else []) or [""])[0]
 
 
 def check_peers(visit: CheckContext) -> Iterator[Finding]:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from agents.runtime import programs
-from agents.workers import landlock, seccomp
-from agents.workers.ssh_access import can_use_ssh_keys
+from agents.programs import programs
+from agents.runtimes.python.sandbox import landlock, seccomp
+from agents.runtimes.python.sandbox.ssh_access import can_use_ssh_keys
 from rappd.cli.formatting import NOT_AS_ROOT
 from rappd.diagnostics.finding import CheckContext, Finding
 
@@ -35,8 +35,10 @@ def check_sandbox(visit: CheckContext) -> Iterator[Finding]:
         yield Finding("Workers", "note", what, "run only agents that you read, or allow user namespaces")
         return
     memory = str(visit.status["sandbox"].get("memory", "")) if visit.status else ""
-    told = f"; memory: {memory}" if memory else ""
-    yield Finding("Workers", "good", f"agents cannot read keys and tokens, nor write programs ({kind}){told}")
+    limits = f"; memory: {memory}" if memory else ""
+    yield Finding(
+        "Workers", "good", f"agents cannot read keys and tokens, nor write programs ({kind}){limits}"
+    )
     if visit.settings.on("agents.may_write_code"):
         what = "agents may write agent files, soul.md and .env of their workspace (agents.may_write_code)"
         yield Finding("Workers", "note", what, "rappd config set agents.may_write_code off, then restart")

@@ -10,15 +10,15 @@ from typing import NamedTuple, Protocol, TypeVar
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.envelope import ACK, PEER_THREAD, THREAD, Envelope
+from envelopes.envelope import ACK, DONE, HELP, PEER_THREAD, THREAD, Envelope
 from envelopes.program_input import ProgramInput
-from rappd.dispatch.rows import may_be_below, now, on_thread, placed, record_of, recordable
-from rappd.dispatch.turns import Handler, Repeatable, RequestContext, Turn
+from rappd.dispatch.envelope_rows import may_be_below, now, on_thread, placed, record_of, recordable
+from rappd.dispatch.turns import Handler, RecordedCall, Repeatable, RequestContext, Turn
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies
 from rappd.errors import StoreError
-from rappd.store.operations import OF_TIMER, InboxClaim
 from rappd.store.records import Record, ThreadBelow, ThreadInfo
 from rappd.store.store import Store
+from rappd.store.write_operations import OF_TIMER, InboxClaim
 
 log = logging.getLogger(__name__)
 
@@ -28,13 +28,15 @@ _T = TypeVar("_T")
 class Timed(NamedTuple):
     """A HELP of a timer, on a ``thread`` of this machine. ``handler`` makes the one that performs it of its recipient's.
 
-    ``repeatable``: it does no harm if it is performed a second time. ``path`` is that of the thread, () for a root;
-    ``once``: nobody comes back to it but timers.
+    ``repeatable``: it does no harm if it is performed a second time; else ``harmless`` says so of one that was cut off,
+    from the calls that were made within it: each that does harm twice is on the disk before it is made.
+    ``path`` is that of the thread, () for a root; ``once``: nobody comes back to it but timers.
     """
 
     thread: str
     handler: Callable[[Handler], Handler]
     repeatable: bool = False
+    harmless: Callable[[list[RecordedCall]], bool] = lambda _: False
     path: tuple[str, ...] = ()
     once: bool = False
 
@@ -85,14 +87,14 @@ class AtMostOnce:
         workspace, _, _ = self._performer.resolve(envelope.recipient)
         key = (envelope.sender, envelope.id, envelope.verb)
         body = emergence.encode(envelope)
-        taken = await self._store.claim(InboxClaim(*key, "accepted", workspace, "", body, now(), []))
-        if taken is None:
+        known = await self._store.claim(InboxClaim(*key, "accepted", workspace, "", body, now(), []))
+        if known is None:
             return None
-        recorded = await self._store.answer_to(*key[:2]) if taken.state == "done" else None
+        recorded = await self._store.answer_to(*key[:2]) if known.state == "done" else None
         return (
             emergence.from_object(orjson.loads(recorded))
             if recorded
-            else envelope.reply(ACK, {"state": taken.state})
+            else envelope.reply(ACK, {"state": known.state})
         )
 
     async def _claimed(
@@ -117,26 +119,29 @@ class AtMostOnce:
         records = [*known, record_of(envelope, answers=False)]
         strict = synced and not repeatable(envelope)
         owner = workspace if timed is None else OF_TIMER
-        taken, thread, stopped = await self._claim(
+        state, thread, stopped = await self._claim(
             key, owner, envelope.thread, records, begun=begun, strict=strict
         )
-        if taken == "accepted":
+        if state == "accepted":
             return outer.reply(ACK, {"state": "accepted"})
-        if taken:
+        if state:
             recorded = await self._performer.recorded(envelope.sender, envelope.id)
             if recorded is not None:
                 return recorded
             if begun:
-                return outer.reply(ACK, {"state": taken})
+                return outer.reply(ACK, {"state": state})
         if thread:  # a repeat may name another: the answer counts where the question stands
             envelope = on_thread(envelope, thread)
         self._performer.announce(envelope)
         context = RequestContext(
             envelope, turn.caller, workspace, turn.tell, records=records, program=program,
             once=timed.once if timed is not None else not outer.extensions.get(THREAD),
-            path=path, timed=timed is not None,
+            path=path, timer=envelope.id if timed is not None else "",
         )  # fmt: skip
-        if taken and not repeatable(envelope):
+        cut_off = bool(state) and not repeatable(envelope)
+        if cut_off and timed is not None:
+            cut_off = not timed.harmless(await self._calls_within(envelope))
+        if cut_off:
             reply = envelope.refusal(500, "This was cut off before it was done.", "interrupted")
             reply.data["do"] = "Ask again if it does no harm to do it twice."
         elif stopped:
@@ -158,6 +163,17 @@ class AtMostOnce:
         turn.recorded_at = record.at
         self._performer.passes(reply)
         return reply
+
+    async def _calls_within(self, envelope: Envelope) -> list[RecordedCall]:
+        """The calls that were made within a turn before it was cut off, the outer before the inner."""
+        found = {envelope.id: RecordedCall(envelope.id, "", "", envelope.data)}
+        for event in await self._store.after_event(envelope.thread, envelope.id):
+            data = orjson.loads(event.body).get("data", {})
+            if event.verb == HELP and event.parent in found:
+                found[event.id] = RecordedCall(event.id, event.parent, event.recipient, data)
+            elif event.verb == DONE and event.id in found:
+                found[event.id].answer = data
+        return list(found.values())[1:]
 
     async def _below(self, envelope: Envelope, workspace: str) -> ThreadBelow | None:
         """The thread below one of its caller's that a HELP names by its id; None for any other."""
@@ -188,8 +204,8 @@ class AtMostOnce:
             )
             return ("" if began else "started"), "", stopped
         taking = InboxClaim(*key, "started", workspace, thread, b"", now(), records)
-        taken, stopped = await self._uninterrupted(self._store.claim(taking, strict=strict))
-        return (taken.state, taken.thread, stopped) if taken is not None else ("", "", stopped)
+        known, stopped = await self._uninterrupted(self._store.claim(taking, strict=strict))
+        return (known.state, known.thread, stopped) if known is not None else ("", "", stopped)
 
     async def _uninterrupted(self, writing: asyncio.Future[_T]) -> tuple[_T, bool]:
         """Waits for a write also when the task is cancelled. Returns its result, and if it was cancelled."""

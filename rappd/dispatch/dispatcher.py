@@ -27,8 +27,8 @@ from envelopes.events import Emit
 from envelopes.program_input import ProgramInput
 from rappd.dispatch.at_most_once import AtMostOnce, Timed
 from rappd.dispatch.endpoints import Endpoints
+from rappd.dispatch.envelope_rows import below, may_be_below, on_thread, opened, record_of
 from rappd.dispatch.rights import Caller
-from rappd.dispatch.rows import below, may_be_below, on_thread, opened, record_of
 from rappd.dispatch.turns import KEEP_OCTETS_OF_GUESTS_TURN, Handler, Repeatable, RequestContext, Turn, Turns
 from rappd.dispatch.unrecorded_replies import UnrecordedReplies, UnrecordedReplyError
 from rappd.errors import ConflictError, StoreError
@@ -59,7 +59,7 @@ class Dispatcher:
         self.endpoints = Endpoints()
         self.turns = Turns()
         self.guests_turns = Turns(KEEP_OCTETS_OF_GUESTS_TURN)
-        """Those of callers with capabilities: other machines, programs with a token, phones in a session."""
+        """Turns of callers with capabilities: other machines, programs with a token, phones in a session."""
         self.operations = Turns()
         """The owner's long operations and calls of other machines; no ``/chat`` finds or stops one by its id."""
         self._unrecorded = UnrecordedReplies(store)
@@ -77,7 +77,7 @@ class Dispatcher:
         self._handlers[recipient] = (workspace, handler, repeatable)
 
     def unroute(self, recipient: str) -> None:
-        """Nobody answers for ``recipient`` any more."""
+        """Removes the handler of ``recipient``."""
         self._handlers.pop(recipient, None)
 
     def submit(
@@ -89,6 +89,7 @@ class Dispatcher:
         fresh: bool = False,
         thread: str = "",
         named: bool = False,
+        listed: bool = False,
         names: tuple[str, ...] = (),
         repeats: bool = True,
         recorded: Callable[[], None] | None = None,
@@ -102,7 +103,8 @@ class Dispatcher:
 
         ``named`` says that the caller chose the id. Such a turn runs by itself and tells its events; a repeat of
         (from, id) gets the one under way or lately over, and later the recorded answer. Any other begins with
-        ``Turn.reply``, or ``begin``. ``repeats`` is False for a new id, to which there is no answer to look for.
+        ``Turn.reply``, or ``begin``; with ``listed`` it is found and can be stopped while it runs. ``repeats`` is False
+        for a new id, to which there is no answer to look for.
 
         ``thread``: a root that exists, in place of the session's; ``names`` come behind it in the path of this turn.
         ``fresh``: nobody used the session before.
@@ -110,12 +112,13 @@ class Dispatcher:
         input of a foreign program.
         """
         if not named:
-            return Turn(
-                envelope,
-                caller,
-                lambda turn: self._perform(turn, fresh, thread, names, recorded),
-                session=session,
-            )
+
+            def work(turn: Turn) -> Coroutine[Any, Any, Envelope]:
+                if listed:
+                    self._turns_of(caller).add(turn)
+                return self._perform(turn, fresh, thread, names, recorded, program)
+
+            return Turn(envelope, caller, work, session=session)
         # A turn of the owner's own phone is found from the page and the reverse; programs here follow no guest's.
         is_owners = bool(caller.device) and envelope.sender == DEFAULT_USER_GUID
         turns = self.turns if is_owners else self._turns_of(caller)
@@ -124,7 +127,9 @@ class Dispatcher:
                 envelope,
                 caller,
                 lambda turn: (
-                    self._perform_named(turn, program) if repeats else self._perform(turn, program=program)
+                    self._perform_named(turn, program)
+                    if repeats
+                    else self._perform(turn, fresh, program=program)
                 ),
                 session=session,
                 tells=True,
@@ -244,18 +249,20 @@ class Dispatcher:
         """
         async with self._spawning:  # else two of one name were both free
             await self._store.flush()
-            taken = await self._store.names_below(outer.envelope.thread)
-            free = next(one for one in chain((name,), (f"{name}-{n}" for n in count(1))) if one not in taken)
+            used_names = await self._store.names_below(outer.envelope.thread)
+            free = next(
+                one for one in chain((name,), (f"{name}-{n}" for n in count(1))) if one not in used_names
+            )
             inner = self.fork(outer, free)
             await self._store.flush()
         return inner
 
-    async def flush(self) -> None:
+    async def flush(self, *, synced: bool = False) -> None:
         """Returns once all that was written down until now is committed: what is told to somebody stands in the record.
 
-        Raises ``StoreError``.
+        ``synced``: it is on the disk, too. Raises ``StoreError``.
         """
-        await self._store.flush()
+        await (self._store.durable() if synced else self._store.flush())
 
     def open_thread(
         self, envelope: Envelope, workspace: str, *, session: Any = None, title: str = "", fresh: bool = False
@@ -307,11 +314,20 @@ class Dispatcher:
         return emergence.from_object(orjson.loads(found)) if found is not None else None
 
     async def thread_named(self, caller: str, text: str) -> str | None:
-        """The id by which a caller names a thread of its own: a session, or a thread below one by its id or its rendered path."""
+        """The id by which a caller names a thread of its own: a session, or a thread below one by its id or its rendered path.
+
+        A conversation is found by its id in the record, too: so ``thread-spawned`` names the thread above.
+        """
         if is_uuid(text) and await self.has_session(caller, text):
             return text
         below = await self._store.threads_below(caller)
-        return next((one.id for one in below if text in (one.rendered, one.id)), None)
+        found = next((one.id for one in below if text in (one.rendered, one.id)), None)
+        if found is not None or not may_be_below(text):
+            return found
+        of_record = (one.session for one in await self._store.threads_by(caller) if one.id == text)
+        session = next(of_record, None)
+        named = orjson.loads(session) if session else None
+        return named if is_uuid(named) else None
 
     async def rendered(self, caller: str, thread: str) -> str:
         """The path of a thread as its caller reads it; of a conversation, its id."""

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, Generic, Literal, TypeVar
 
 from agents.contract.agent import Agent
-from agents.runtime.result_text import OnPiece
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.runner import AgentResult
+from agents.runtimes.python.worker.result_text import OnPiece
 from envelopes.payloads.form import PayloadForm
 from envelopes.payloads.from_schema import form_of_agent
 from rappd.dispatch.rights import Caller, Right
@@ -29,10 +29,15 @@ Call = Callable[
 WORKFLOW = "workflow."
 """Begins the names of workflows: no agent's name has a dot in it."""
 Look = Callable[[], Awaitable[None]]
+Newest = Callable[[PayloadForm], int]
 H = TypeVar("H")
 Kind = Literal["tenant", "agent", "look", "spare", "elsewhere", "workflow"]
 """``tenant``: a brainstem or a twin as a whole. ``look``: a structural agent, as far as it only looks. ``spare``: an
 agent that is not offered to a turn. ``elsewhere``: an agent of another machine. ``workflow``: one that a program runs as a whole."""
+
+
+def _first(form: PayloadForm) -> int:
+    return 1
 
 
 @dataclass(frozen=True)
@@ -40,7 +45,8 @@ class Endpoint(Generic[H]):
     """An agent, a brainstem or a twin that can be called. ``id`` is its address on the wire, ``workspace`` the tenant that it is of.
 
     ``input`` and ``output`` are JSON schemas; ``output`` is None where an answer is text. ``exposure``: who may see
-    and call it. ``agent``: the loaded agent behind it, where it is one of this machine.
+    and call it. ``agent``: the loaded agent behind it, where it is one of this machine. ``newest``: the highest version
+    of its payload, of which it may have got schemas after it was published.
     """
 
     id: str
@@ -53,6 +59,7 @@ class Endpoint(Generic[H]):
     exposure: Right
     handler: H
     agent: Agent | None = None
+    newest: Newest = _first
 
     @cached_property
     def definition(self) -> dict[str, Any]:
@@ -70,6 +77,11 @@ class Endpoint(Generic[H]):
         if self.agent is not None and self.agent.listener is not None:
             return self.agent.listener
         return form_of_agent(self.name, self.description, self.input)
+
+    def serves(self, namespace: str, root: str) -> bool:
+        """True for a payload of that root, in the namespace of one of its versions, or in none."""
+        form = self.payload
+        return form is not None and form.serves(namespace, root, self.newest(form))
 
     @property
     def operators(self) -> bool:
@@ -126,7 +138,7 @@ class Endpoints:
         return self._agents.get(workspace, ())
 
     def agents(self, workspace: str, caller: Caller) -> list[Endpoint[Call]]:
-        """Those of them that a caller may see and call."""
+        """The agents of a workspace that a caller may see and call."""
         return [one for one in self.published(workspace) if one.exposure.admits(caller)]
 
     def named(self, workspace: str, name: str) -> Endpoint[Call] | None:
@@ -170,7 +182,6 @@ def the_server(among: Iterable[Endpoint[Call]], namespace: str, root: str) -> En
         if one.agent is not None
         and one.kind == "agent"
         and (namespace or one.agent.listener is not None)
-        and (form := one.payload) is not None
-        and form.serves(namespace, root)
+        and one.serves(namespace, root)
     ]
     return found[0] if len(found) == 1 else None

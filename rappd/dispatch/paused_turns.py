@@ -30,12 +30,6 @@ class NoSuchCallError(NotFoundError):
         )
 
 
-class MissingResultError(UsageProblemError):
-    """Results of some calls of a turn were sent, of others not."""
-
-    code = "missing_result"
-
-
 async def continuation(
     dispatcher: Dispatcher, sender: str, results: Sequence[ToolResult]
 ) -> tuple[Envelope, str]:
@@ -43,7 +37,7 @@ async def continuation(
 
     That id is always the same, so that results which come twice get the recorded answer; after an answer that was
     refused or stopped it is another, since nothing came of that one. Raises ``NoSuchCallError``, also for a turn of
-    another caller, and ``MissingResultError``.
+    another caller, and ``missing_result``.
     """
     turns = {turn_of_call(one.call) for one in results}
     paused = turns.pop() if len(turns) == 1 else ""
@@ -55,8 +49,10 @@ async def continuation(
     if not given <= set(called):
         raise NoSuchCallError
     if missing := [id for id in called if id not in given]:
-        raise MissingResultError(
-            f"There is no result for {missing[0]}.", do="Send the results of all calls of a turn together."
+        raise UsageProblemError(
+            f"There is no result for {missing[0]}.",
+            do="Send the results of all calls of a turn together.",
+            code="missing_result",
         )
     for attempt in range(_MOST_ATTEMPTS):
         id = following_turn(paused, attempt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from bisect import bisect_right
 from collections import OrderedDict
@@ -22,6 +23,8 @@ from rappd.dispatch.rights import Caller
 from rappd.errors import StoreError
 from rappd.store.records import ListenerState, Record, ThreadInfo
 
+log = logging.getLogger(__name__)
+
 KEEP_SECONDS = 300.0
 KEEP_TURNS = 200
 KEEP_EVENTS = 20_000
@@ -34,6 +37,21 @@ _delta = msgspec.json.Decoder(Delta).decode
 
 _Key = tuple[str, str]
 Work = Callable[["Turn"], Coroutine[Any, Any, Envelope]]
+
+
+class RecordedCall(msgspec.Struct):
+    """A call within a turn, as the event log has it. ``answer`` is the DONE's data; None where there is no DONE."""
+
+    id: str
+    parent: str
+    recipient: str
+    data: dict[str, Any]
+    answer: dict[str, Any] | None = None
+
+    @property
+    def agent(self) -> str:
+        """The name of who was called."""
+        return str(self.data.get("agent", ""))
 
 
 class RequestContext(msgspec.Struct):
@@ -63,8 +81,14 @@ class RequestContext(msgspec.Struct):
     """Names of such listeners, once for each of their rounds within the turn."""
     user: str = ""
     """The user who began the turn, where ``envelope`` is a call within it."""
-    timed: bool = False
-    """A timer began the turn."""
+    timer: str = ""
+    """The id of the turn, where a timer began it: a repeat after a kill has the same."""
+    delays: list[str] = []
+    """Places at which delays were begun within the turn."""
+    answered: list[RecordedCall] = []
+    """Calls of the same turn before it was cut off, whose answers count."""
+    forked: str = ""
+    """The listener for whose call its thread was forked, whatever the thread is called."""
     once: bool = False
     """True where no later request continues its root thread."""
     states: object = None
@@ -80,6 +104,15 @@ class RequestContext(msgspec.Struct):
     def person(self) -> str:
         """The user on whose behalf all of it is done, whose memory counts."""
         return self.user or self.envelope.sender
+
+    def answer_before(self, agent: str, arguments: dict[str, Any]) -> dict[str, Any] | None:
+        """The answer that this very call had before the turn was cut off; it is given once."""
+        for one in self.answered:
+            same = one.agent == agent and one.data.get("args") == arguments
+            if same and one.parent == self.envelope.id and one.answer is not None:
+                self.answered.remove(one)
+                return one.answer
+        return None
 
     def used(self, completion: Completion) -> None:
         """Counts a model call that an agent made."""
@@ -97,7 +130,7 @@ Repeatable = Callable[[Envelope], bool]
 class Turn:
     """A HELP on its way to its reply, with its numbered events so far. Their numbers start at 1.
 
-    It runs by itself once it is begun. One that nobody begins runs with the first who waits for its reply.
+    It runs by itself once it is begun. One that nobody begins runs on the task of the first who waits for its reply.
     """
 
     def __init__(
@@ -124,16 +157,21 @@ class Turn:
         self.recorded_at = 0
         """The moment of its answer in the record, in µs since 1970; 0 where it has none of its own, as a repeat has."""
         self._work, self._stop = work, stop
-        self._told: list[tuple[int, bytes]] = []
+        self._events: list[tuple[int, bytes]] = []
         self._latest: Event | None = None
-        self._task: asyncio.Task[Envelope] | None = None
+        self._task: asyncio.Future[Envelope] | None = None
+        """The turn's task; the outcome alone where it runs on another's task."""
+        self._runs_on: asyncio.Task[Any] | None = None
+        self._is_abandoned = False
+        self._at_end: list[Callable[[], object]] = []
         self._changed: asyncio.Event | None = None  # made for the first who listens
 
     def begin(self) -> Turn:
         """Runs it on a task of its own, so that it outlives its caller's connection."""
         assert self._task is None, "a turn begins once"
-        self._task = asyncio.get_running_loop().create_task(self._work(self), name=f"turn {self.envelope.id}")
-        self._task.add_done_callback(self._ended)
+        task = asyncio.get_running_loop().create_task(self._work(self), name=f"turn {self.envelope.id}")
+        task.add_done_callback(self._ended)
+        self._task = task
         return self
 
     async def reply(self) -> Envelope:
@@ -142,10 +180,30 @@ class Turn:
         Raises ``ReportableError`` where there is none: ``RequestCancelledError`` for a turn that was stopped.
         """
         if self._task is None:
-            return await self._work(self)
+            return await self._run_here()
         if not self._task.done():
             await self.over_within(None)
         return self.result()
+
+    async def _run_here(self) -> Envelope:
+        task = self._runs_on = asyncio.current_task()
+        outcome: asyncio.Future[Envelope] = asyncio.get_running_loop().create_future()
+        self._task = outcome
+        try:
+            outcome.set_result(await self._work(self))
+        except asyncio.CancelledError:
+            outcome.cancel()
+            # Where the turn alone is stopped, who waits for it is not: unless both are.
+            if task is None or not self._is_abandoned or task.uncancel():
+                raise
+            raise RequestCancelledError from None
+        except BaseException as problem:
+            outcome.set_exception(problem)
+            raise
+        finally:
+            self._runs_on = None
+            self._ended(outcome)
+        return outcome.result()
 
     async def end(self) -> Envelope:
         """The reply; for a turn without one an ERROR that says why, which nobody recorded."""
@@ -184,7 +242,8 @@ class Turn:
     def abandon(self) -> None:
         """Waits for its work no longer: this machine stops."""
         assert self._task is not None
-        self._task.cancel()
+        self._is_abandoned = True
+        (self._runs_on or self._task).cancel()
 
     async def over_within(self, seconds: float | None) -> None:
         """Waits for its end, so long at most.
@@ -197,23 +256,26 @@ class Turn:
         loop = asyncio.get_running_loop()
         over = loop.create_future()
 
-        def wake(_: object = None) -> None:
+        def wake() -> None:
             if not over.done():
                 over.set_result(None)
 
-        self._task.add_done_callback(wake)
+        self._at_end.append(wake)
         late = loop.call_later(seconds, wake) if seconds is not None else None
         try:
             await over
         finally:
             if late is not None:
                 late.cancel()
-            self._task.remove_done_callback(wake)
+            if self.over_at is None:
+                self._at_end.remove(wake)
 
     def when_over(self, call: Callable[[], None]) -> None:
         """Calls ``call`` once it is over."""
-        assert self._task is not None
-        self._task.add_done_callback(lambda _: call())
+        if self.over_at is None:
+            self._at_end.append(call)
+        else:
+            asyncio.get_running_loop().call_soon(call)
 
     def tell(self, event: Event) -> None:
         """Adds one event and wakes the listeners; a state takes the place of the one before it.
@@ -221,13 +283,13 @@ class Turn:
         A turn that never stops talking is cut short.
         """
         if self._latest is not None and replaces(event, self._latest):
-            self.octets -= len(self._told.pop()[1])
-        elif len(self._told) >= KEEP_EVENTS:
+            self.octets -= len(self._events.pop()[1])
+        elif len(self._events) >= KEEP_EVENTS:
             return
         self.number += 1
         self._latest = event
-        self._told.append((self.number, encode(event)))
-        self.octets += len(self._told[-1][1])
+        self._events.append((self.number, encode(event)))
+        self.octets += len(self._events[-1][1])
         if self._changed is not None:
             self._changed.set()
 
@@ -236,11 +298,11 @@ class Turn:
         seen = max(0, min(after, self.number))
         changed = self._changed = self._changed or asyncio.Event()
         while True:
-            position = bisect_right(self._told, seen, key=itemgetter(0))
-            while position < len(self._told) and self._told[position][0] > seen:
-                seen, event = self._told[position]
+            position = bisect_right(self._events, seen, key=itemgetter(0))
+            while position < len(self._events) and self._events[position][0] > seen:
+                seen, event = self._events[position]
                 yield seen, event
-                position = min(position + 1, len(self._told))
+                position = min(position + 1, len(self._events))
             if seen < self.number:  # what was read last has been replaced meanwhile
                 continue
             if self.over_at is not None:
@@ -251,7 +313,7 @@ class Turn:
 
     def said(self) -> str:
         """The text of the answer so far."""
-        return "".join(_delta(event).text for _, event in self._told if event.startswith(_DELTA))
+        return "".join(_delta(event).text for _, event in self._events if event.startswith(_DELTA))
 
     @property
     def is_settled(self) -> bool:
@@ -259,12 +321,19 @@ class Turn:
         assert self._task is not None
         return self._task.cancelled() or not isinstance(self._task.exception(), StoreError)
 
-    def _ended(self, task: asyncio.Task[Envelope]) -> None:
+    def _ended(self, task: asyncio.Future[Envelope]) -> None:
         self.over_at = time.monotonic()
         if not task.cancelled():
             task.exception()  # raised for those who wait
         if self._changed is not None:
             self._changed.set()
+        # One callback of the task for all of them: the event loop takes longer over each than most of them do.
+        calls, self._at_end = self._at_end, []
+        for call in calls:
+            try:
+                call()
+            except Exception:
+                log.exception("what follows turn %s failed", self.envelope.id)
 
 
 class Turns:
@@ -288,10 +357,15 @@ class Turns:
 
     def begin(self, turn: Turn) -> Turn:
         """Begins a turn; it is found from now on."""
+        turn.begin()
+        self.add(turn)
+        return turn
+
+    def add(self, turn: Turn) -> None:
+        """Lets a turn that begins be found until it is over."""
         key = (turn.envelope.sender, turn.envelope.id)
         self._running[key] = turn
-        turn.begin().when_over(lambda: self._ended(key, turn))
-        return turn
+        turn.when_over(lambda: self._ended(key, turn))
 
     def cancel(self, id: str) -> bool:
         """Stops the turn of that id; False when there is none under way."""
@@ -316,8 +390,10 @@ class Turns:
         if self._running.get(key) is turn:
             del self._running[key]
             self._forget(key)
-            told = 0 < turn.octets <= self._most or turn.was_stopped  # what said nothing is in the record
-            if turn.tells and told and turn.is_settled:
+            is_recorded = (
+                0 < turn.octets <= self._most or turn.was_stopped
+            )  # what said nothing is in the record
+            if turn.tells and is_recorded and turn.is_settled:
                 turn.envelope = replace(turn.envelope, data={})  # as large as a caller likes
                 self._over[key] = turn
                 self._octets += turn.octets

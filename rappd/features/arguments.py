@@ -43,10 +43,10 @@ class UnfitArgumentError(ReportableError):
 
 
 class ArgumentReader:
-    """Reads what was sent for the fields of ``taken``."""
+    """Reads what was sent for the fields of ``fields``."""
 
-    def __init__(self, taken: type[msgspec.Struct]) -> None:
-        self._taken, self._hints = taken, typing.get_type_hints(taken)
+    def __init__(self, fields: type[msgspec.Struct]) -> None:
+        self._fields, self._hints = fields, typing.get_type_hints(fields)
         self._choices = {name: found for name, hint in self._hints.items() if (found := _choices(hint))}
 
     def read(self, given: Mapping[str, Any], *, as_text: bool) -> dict[str, Any]:
@@ -60,7 +60,7 @@ class ArgumentReader:
             if value is not None and not (value == "" and key in self._choices)
         }
         try:
-            found = msgspec.convert(present, self._taken, strict=not as_text)
+            found = msgspec.convert(present, self._fields, strict=not as_text)
         except msgspec.ValidationError as error:
             raise self._refusal(str(error)) from error
         arguments = msgspec.structs.asdict(found)
@@ -71,18 +71,18 @@ class ArgumentReader:
                 )
         return arguments
 
-    def _refusal(self, said: str) -> ReportableError:
+    def _refusal(self, problem: str) -> ReportableError:
         """The error for what msgspec said: the field, and what was expected."""
-        at = re.search(r" - at `\$\.(\w+)(.*)`$", said)
-        field = at[1] if at else re.findall(r"`(\w+)`", said)[0]
-        if at is None or ">= 1" in said:
+        at = re.search(r" - at `\$\.(\w+)(.*)`$", problem)
+        field = at[1] if at else re.findall(r"`(\w+)`", problem)[0]
+        if at is None or ">= 1" in problem:
             return MissingArgumentError(f"{field} is required", do=f'Send {{"{field}": "…"}}.')
         if choices := self._choices.get(field):
             listed = ", ".join(choices)
             return UnfitArgumentError(
                 f"{field} is one of: {listed}", do=f'Send {{"{field}": "{choices[0]}"}}.'
             )
-        inner = re.search(r"Expected `(\w+)", said) if at[2] else None
+        inner = re.search(r"Expected `(\w+)", problem) if at[2] else None
         kind = _kind(self._hints[field])
         word, example = _WORDS[kind]
         if inner:

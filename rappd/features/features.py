@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from functools import partial
 
 from rappd.daemon.app import Daemon
-from rappd.daemon.waiting import waiting
+from rappd.daemon.waiting_list import waiting
 from rappd.features.agents.operations import AgentOperations
 from rappd.features.calls.broadcast import BroadcastOperations
 from rappd.features.calls.operations import CallOperations
+from rappd.features.calls.outbox_operations import OutboxOperations
 from rappd.features.cartridges.operations import CartridgeOperations
 from rappd.features.conversations.operations import ConversationOperations
 from rappd.features.devices.operations import DeviceOperations
@@ -30,10 +31,11 @@ from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
 from rappd.features.organism.graph_operation import GraphOperations
 from rappd.features.organism.operations import OrganismOperations
+from rappd.features.organism.organism_entries import StructureOperations
 from rappd.features.organism.privileged import PrivilegedOperations
-from rappd.features.organism.structure import StructureOperations
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations
+from rappd.features.peers.pairing_operations import PairingOperations
 from rappd.features.programs.operations import ProgramOperations
 from rappd.features.rapps.operations import RappOperations
 from rappd.features.search.operations import SearchOperations
@@ -50,12 +52,15 @@ from rappd.features.tokens.operations import TokenOperations
 from rappd.features.twins.buddies import BuddyOperations
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.operations import TwinOperations
+from rappd.features.voice.operations import VoiceOperations
 from rappd.features.webhooks.operations import WebhookOperations
 from rappd.features.workflows.operations import WorkflowOperations
 
 FEATURES: tuple[type, ...] = (
     PeerOperations,
+    PairingOperations,
     CallOperations,
+    OutboxOperations,
     BroadcastOperations,
     TokenOperations,
     ProgramOperations,
@@ -89,6 +94,7 @@ FEATURES: tuple[type, ...] = (
     SourceOperations,
     CartridgeOperations,
     SettingOperations,
+    VoiceOperations,
     RecordOperations,
     SnapshotOperations,
     EggPacking,
@@ -109,13 +115,15 @@ def table_of(daemon: Daemon) -> OperationTable:
     """Every operation, of the parts of one daemon."""
     table = OperationTable(
         *_features(daemon),
-        PrivilegedOperations(daemon.identity, lambda: table, daemon.host, daemon.activity, daemon.end),
+        PrivilegedOperations(
+            daemon.identity, lambda: table, daemon.host, daemon.activity, daemon.end, began=daemon.started_at
+        ),
     )
     return table
 
 
 def operations_for_agents(daemon: Daemon) -> HostOperations:
-    """Those that agents may ask for, and those that are theirs alone."""
+    """Operations that agents may ask for, and those that are theirs alone."""
     return HostOperations(
         *_features(daemon),
         daemon.twin_api,
@@ -125,13 +133,20 @@ def operations_for_agents(daemon: Daemon) -> HostOperations:
 
 
 def _features(daemon: Daemon) -> tuple[object, ...]:
-    machines, tether = daemon.federation, daemon.tether
+    m, tether = daemon.machines, daemon.tether
+    node, availability, peers = m.node, m.availability, m.peer_store
     return (
         daemon.peers,
+        PairingOperations(node, peers, m.addresses, m.pairings),
         daemon.calls,
-        BroadcastOperations(machines, daemon.calls, daemon.places.members_of),
-        TokenOperations(machines),
-        ProgramOperations(daemon.programs, machines, lambda: daemon.settings, daemon.store),
+        OutboxOperations(availability, peers, m.outbox, m.tables.outbox, daemon.open_calls),
+        BroadcastOperations(
+            availability, peers, m.greetings, m.dispatcher, daemon.calls, daemon.places.members_of
+        ),
+        TokenOperations(
+            node, lambda: daemon.federation.port, availability, peers, m.tables.tokens, m.credentials
+        ),
+        ProgramOperations(daemon.programs, m.tables.tokens, peers, lambda: daemon.settings, daemon.store),
         daemon.legacy,
         daemon.twins,
         daemon.twins.buddies,
@@ -143,7 +158,8 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         daemon.places,
         NeighborhoodOperations(
             daemon.places,
-            machines,
+            peers,
+            m.announcements,
             daemon.peers,
             daemon.eggs.to_the_end,
             daemon.dispatcher.endpoints,
@@ -152,7 +168,7 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         SessionOperations(tether),
         ReplayOperations(daemon.eggs.waiting, tether),
         WorkflowOperations(daemon.coordinator, tether),
-        AnchorOperations(daemon.anchoring, machines),
+        AnchorOperations(daemon.anchoring, availability, m.witness, m.greetings),
         NoticeOperations(daemon.notices, partial(waiting, daemon)),
         ConversationOperations(daemon.store, daemon.dispatcher.running, daemon.clear_context),
         ModelOperations(
@@ -176,6 +192,7 @@ def _features(daemon: Daemon) -> tuple[object, ...]:
         SourceOperations(daemon.host, daemon.settings, daemon.imports, daemon.news.agents_changed),
         CartridgeOperations(daemon.home, daemon.host.workspace),
         SettingOperations(daemon.home, daemon.live_settings),
+        VoiceOperations(),
         RecordOperations(
             daemon.store, daemon.activity, daemon.security_events, daemon.name, daemon.identity.fingerprint
         ),

@@ -5,9 +5,10 @@ the route, the checking of requests, ``/openapi.json``, ``docs/routes.md``, the 
 command line's ``rappd/features/operation_paths.py``.
 
 The types of a method say its form: it takes a file with a parameter of the type ``Upload``, or ``bytes`` for a small one
-(the body is the file then, and the arguments come in the query), answers with a file by returning a ``Download``, and
-takes a while by returning the ``Turn`` that it began, or a ``ShownTurn`` (its events are told to callers that accept
-them). A ``Stream`` is told to its ``Reader`` as it comes. A ``Caller`` is who asks. A method that is not async may block: it runs in a thread.
+(the body is the file then, and the arguments come in the query), or a ``FormFile`` for one in a form of a page, answers
+with a file by returning a ``Download``, and takes a while by returning the ``Turn`` that it began, or a ``ShownTurn`` (its
+events are told to callers that accept them): an ``Annotated[Turn, X]`` ends with an X. A ``Stream`` is told to its
+``Reader`` as it comes. A ``Caller`` is who asks. A method that is not async may block: it runs in a thread.
 
 With a name ``agents``, structural agents may ask for it, too, by ``utils.host``; ``agent_operation`` is for them alone.
 """
@@ -22,7 +23,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, M
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import IO, Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import IO, Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar
 
 import msgspec
 
@@ -41,12 +42,25 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+class Status(TypedDict):
+    """The answer where there is nothing to tell but that it was done."""
+
+    status: Literal["ok"]
+
+
 class Upload(NamedTuple):
     """A file that comes in. Reading raises ``ReportableError`` where it breaks off."""
 
     pieces: AsyncIterator[bytes]
     size: int
     """As it was announced; 0 where it was not."""
+
+
+class FormFile(NamedTuple):
+    """A small file that a form of a page sends in its field ``file``; the other fields are arguments."""
+
+    name: str
+    content: bytes
 
 
 class Download(NamedTuple):
@@ -127,13 +141,13 @@ class Operation:
             required = one.default is inspect.Parameter.empty
             fields.append((one.name, hints[one.name], *(() if required else (one.default,))))
         named = "".join(part.title() for part in re.split(r"\W|_", self.name))
-        return msgspec.defstruct(named, fields, kw_only=True)
+        return msgspec.defstruct(f"{named}Arguments", fields, kw_only=True)
 
     @cached_property
     def of_request(self) -> dict[str, type]:
         """The parameters that are no arguments, by their types: what the listener knows of the request."""
         hints = typing.get_type_hints(self.function)
-        kinds = (Caller, Device, Peer, Reader, Upload, bytes)
+        kinds = (Caller, Device, Peer, Reader, Upload, FormFile, bytes)
         return {name: hint for name, hint in hints.items() if hint in kinds}
 
     @property
@@ -147,9 +161,14 @@ class Operation:
         return Upload in self.of_request.values()
 
     @property
+    def takes_form(self) -> bool:
+        """True where the body is a form with a file."""
+        return FormFile in self.of_request.values()
+
+    @property
     def has_body(self) -> bool:
         """True where the arguments are fields of a JSON body; else they come in the query."""
-        return self.method in ("POST", "PUT") and not self.takes_file
+        return self.method in ("POST", "PUT") and not self.takes_file and not self.takes_form
 
     @property
     def is_long(self) -> bool:
@@ -160,6 +179,12 @@ class Operation:
     def result(self) -> Any:
         """The type of the answer."""
         return typing.get_type_hints(self.function)["return"]
+
+    @cached_property
+    def ending(self) -> Any:
+        """The type of what a long operation ends with; else that of the answer."""
+        declared = typing.get_type_hints(self.function, include_extras=True)["return"]
+        return typing.get_args(declared)[1] if self.is_long else declared
 
     @cached_property
     def in_path(self) -> list[str]:
@@ -199,7 +224,7 @@ def operations_of(feature: type) -> list[Operation]:
 
 
 def agent_operations_of(feature: type) -> list[Operation]:
-    """Those of them that agents may ask for, and those that are for agents alone."""
+    """A feature's operations that agents may ask for, and those that are for agents alone."""
     return [one for one in _marked(feature) if one.agents]
 
 

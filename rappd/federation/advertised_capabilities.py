@@ -23,12 +23,12 @@ class CapabilityCatalog:
         self,
         endpoints: Endpoints,
         name: str,
-        introduction: NodeCard,
+        introduction: Callable[[], NodeCard],
         *,
         public: Callable[[], list[str]],
         shared_with: Callable[[str], list[str]],
     ) -> None:
-        """``public``: the names of the agents that the owner published for everybody to read of.
+        """``introduction`` gives this machine's own card. ``public``: the names of the agents that the owner published for everybody to read of.
 
         ``shared_with``: the neighborhoods that a machine is a member of, too.
         """
@@ -46,7 +46,7 @@ class CapabilityCatalog:
             "verbs": VERBS,
             "name": self._name,
             "protocol": PROTOCOL,
-            "introduction": self._introduction.to_json(),
+            "introduction": self._introduction().to_json(),
         }
         if caller.peer or caller.caps:
             data["agents"] = agents

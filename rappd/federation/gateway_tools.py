@@ -11,21 +11,22 @@ from typing import Any
 import orjson
 
 from agents.contract.agent_contract import safe_tool_name
-from agents.runtime.result_text import OnPiece
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.runner import AgentResult
+from agents.runtimes.python.worker.result_text import OnPiece
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import ACK, DONE, Envelope, agent_id
 from envelopes.errors import ReportableError
 from neighborhoods.delivery.broadcast import PeerResult, first_done, gather_all
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
+from neighborhoods.peer_store import PeerStore
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import ANYBODY
 from rappd.dispatch.turns import RequestContext
 from rappd.federation.gateways import Gateways
+from rappd.federation.greetings import Greetings
 from rappd.federation.peer_tools import WAIT, PeerToolGateway
 from rappd.federation.remote_agents import RemoteAgent, offered_agents
-from rappd.federation.service import FederationService
 from rappd.organism.organism import RemoteTool
 
 _ANY: dict[str, Any] = {"type": "object", "properties": {}}
@@ -34,8 +35,10 @@ _ANY: dict[str, Any] = {"type": "object", "properties": {}}
 class GatewayTools:
     """Makes endpoints of the tools that an agent of ``organism.yaml`` lists. Each call is recorded on the turn's thread."""
 
-    def __init__(self, machines: FederationService, peers: PeerToolGateway, gateways: Gateways) -> None:
-        self._machines, self._peers, self._gateways = machines, peers, gateways
+    def __init__(
+        self, peers: PeerStore, greetings: Greetings, tools: PeerToolGateway, gateways: Gateways
+    ) -> None:
+        self._peers, self._greetings, self._tools, self._gateways = peers, greetings, tools, gateways
 
     def endpoints(self, tools: Iterable[RemoteTool]) -> list[Endpoint[Call]]:
         """An endpoint for each tool that has a gateway which is ready."""
@@ -44,13 +47,13 @@ class GatewayTools:
     def _endpoint(self, tool: RemoteTool, peers: Sequence[Peer]) -> Endpoint[Call]:
         known = self._known(tool, peers)
         where = ", ".join(tool.gateways or self._gateways.names())
-        told = known.description if known is not None else f"{tool.name} on another machine."
+        description = known.description if known is not None else f"{tool.name} on another machine."
         return Endpoint(
             agent_id(safe_tool_name(tool.name), peers[0].fingerprint),
             "elsewhere",
             where,
             safe_tool_name(tool.name),
-            f"By {where}: {told}",
+            f"By {where}: {description}",
             known.parameters if known is not None else _ANY,
             None,
             ANYBODY,
@@ -60,7 +63,7 @@ class GatewayTools:
     def _known(self, tool: RemoteTool, peers: Sequence[Peer]) -> RemoteAgent | None:
         """The agent as the first of the machines that announced it describes it."""
         for peer in peers:
-            for agent in offered_agents(self._machines.greetings.of(peer.fingerprint).agents):
+            for agent in offered_agents(self._greetings.of(peer.fingerprint).agents):
                 if agent.name.casefold() == tool.name.casefold():
                     return agent
         return None
@@ -69,7 +72,7 @@ class GatewayTools:
         """The machines behind its gateways, in their order, each once."""
         names = tool.gateways or self._gateways.names()
         keys = dict.fromkeys(key for name in names if (key := self._gateways.fingerprint(name)))
-        return [peer for key in keys if (peer := self._machines.peer_store.get(key)) is not None]
+        return [peer for key in keys if (peer := self._peers.get(key)) is not None]
 
     async def _ask(
         self,
@@ -93,7 +96,7 @@ class GatewayTools:
             return ended(False, self._why_none(tool))
 
         async def ask(peer: Peer) -> Envelope:
-            return await self._peers.ask_recorded(
+            return await self._tools.ask_recorded(
                 context, peer, {"agent": tool.name, "args": arguments}, keep=False
             )
 
@@ -102,7 +105,7 @@ class GatewayTools:
             answers = [_row(tool, one) for one in heard]
             return ended(any("result" in one for one in answers), orjson.dumps(answers).decode())
         if tool.mode == "first-answer-wins":
-            winner = (await first_done(peers, ask, _told, WAIT)).winner
+            winner = (await first_done(peers, ask, _not_needed, WAIT)).winner
             if winner is None or winner.reply is None:
                 return ended(False, f"No machine did {tool.name}.")
             return ended(True, _text(winner.reply), winner.reply.data.get("data_slush"))
@@ -132,7 +135,7 @@ class GatewayTools:
         return "No gateway is ready."
 
 
-async def _told(peer: Peer) -> None:
+async def _not_needed(peer: Peer) -> None:
     """Nothing more: a recorded question tells its machine that it is not needed when it is cancelled."""
     await asyncio.sleep(0)
 
@@ -141,8 +144,8 @@ def _row(tool: RemoteTool, heard: PeerResult) -> dict[str, Any]:
     sender = agent_id(safe_tool_name(tool.name), heard.peer.fingerprint)
     if heard.reply is not None and heard.outcome == "answered":
         return {"from": sender, "result": _text(heard.reply)}
-    said = _text(heard.reply) if heard.reply is not None else heard.trouble
-    return {"from": sender, "error": said or heard.outcome}
+    answer = _text(heard.reply) if heard.reply is not None else heard.trouble
+    return {"from": sender, "error": answer or heard.outcome}
 
 
 def _text(reply: Envelope) -> str:

@@ -20,8 +20,8 @@ from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from rappd.errors import NotFoundError
 from rappd.notices.notices import Notices
-from rappd.organism.in_force import OrganismInForce
 from rappd.organism.organism import Gateway
+from rappd.organism.organism_in_force import OrganismInForce
 
 log = logging.getLogger(__name__)
 

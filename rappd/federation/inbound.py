@@ -34,25 +34,16 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Endpoints
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestCancelledError, Turn
-from rappd.errors import NotFoundError
+from rappd.errors import ConflictError, NotFoundError, RefusedError
 from rappd.federation.advertised_capabilities import VERBS, CapabilityCatalog
-from rappd.federation.errors import (
-    HopLimitError,
-    InboundCancelledError,
-    RoutingLoopError,
-    SenderMismatchError,
-    ShuttingDownError,
-    UnauthenticatedError,
-    WrongRecipientError,
-    not_allowed,
-)
+from rappd.federation.errors import ShuttingDownError, not_allowed
 from rappd.store.inbox_table import Unfinished
 from rappd.tenants.primitives import CORE_ID
 from rappd.tenants.tenant import HOST, Tenant
 from rappd.tenants.tenants import Tenants
 from twins.background_tasks import BackgroundTasks
 from twins.errors import NoSuchTwinError, TwinConflictError
-from twins.lifecycle.lookup import find_active
+from twins.lifecycle.lookup import find_addressed
 
 log = logging.getLogger(__name__)
 
@@ -110,8 +101,8 @@ class InboundHandler:
                     return await self._help(envelope, caller, stream)
                 case "HELLO":
                     more = self._greeted(caller.peer, envelope.data)
-                    said = {**self._catalogue.hello(caller), **more}
-                    return self._from_here(envelope, envelope.reply(HELLO, said))
+                    greeting = {**self._catalogue.hello(caller), **more}
+                    return self._from_here(envelope, envelope.reply(HELLO, greeting))
                 case "DONE" | "ERROR":
                     waited = await self._answered(caller.peer, envelope)
                     return self._from_here(
@@ -123,8 +114,8 @@ class InboundHandler:
                     return None  # they answer; an answer to them would be answered without end
         except ReportableError as problem:
             return self.refuse(envelope, problem)
-        told = f"{envelope.verb} is not a verb of this machine ({', '.join(VERBS)})."
-        return self._from_here(envelope, envelope.refusal(400, told, "unknown_verb"))
+        message = f"{envelope.verb} is not a verb of this machine ({', '.join(VERBS)})."
+        return self._from_here(envelope, envelope.refusal(400, message, "unknown_verb"))
 
     async def accept(self, envelope: Envelope, caller: Caller) -> Envelope:
         """One of a batch: a HELP is kept and begun afterwards, everything else answered at once."""
@@ -264,7 +255,7 @@ class InboundHandler:
                 return self.refuse(
                     envelope, ShuttingDownError("This machine is stopping.", do="Ask again soon.")
                 )
-            return self.refuse(envelope, InboundCancelledError("Stopped."))
+            return self.refuse(envelope, ConflictError("Stopped.", code="stopped"))
         except ReportableError as problem:
             return self.refuse(envelope, problem)
 
@@ -302,21 +293,27 @@ class InboundHandler:
 
     def _check(self, envelope: Envelope, caller: Caller) -> None:
         """Checks the claimed sender, the recipient and the path of an envelope."""
+        refuse_privileged(envelope.data, listener=f"for other machines, from {envelope.sender}")
         if not caller.peer and not caller.caps and envelope.verb != HELLO:
-            raise UnauthenticatedError("Only paired machines may ask that.", do="rappd peers pair")
+            raise RefusedError("Only paired machines may ask that.", do="rappd peers pair", code="not_paired")
         if caller.peer and envelope.sender.rpartition("_")[2] != caller.peer[:16]:
             log.warning("security: %s sent an envelope from %s", caller.peer[:16], envelope.sender)
-            raise SenderMismatchError("'from' is not the machine that sends this.", do="Send your own id.")
-        refuse_privileged(envelope.data, listener=f"for other machines, from {envelope.sender}")
+            raise RefusedError(
+                "'from' is not the machine that sends this.", do="Send your own id.", code="wrong_sender"
+            )
         if envelope.verb == HELP and self._dispatcher.closing:
             raise ShuttingDownError("This machine is stopping.", do="Ask again soon.")
         if envelope.recipient != wire.BROADCAST and envelope.recipient.rpartition("_")[2] != self._node:
-            raise WrongRecipientError("'to' is not on this machine.", do="Send it to whom it is for.")
+            raise RefusedError(
+                "'to' is not on this machine.", do="Send it to whom it is for.", code="wrong_recipient"
+            )
         path = envelope.extensions.get(PATH) or []
         if self._node in path:
-            raise RoutingLoopError("This question came round again.", do="Ask another machine.")
+            raise RefusedError("This question came round again.", do="Ask another machine.", code="loop")
         if len(path) > DEEPEST:
-            raise HopLimitError(f"This question went through {len(path)} machines.", do="Ask more directly.")
+            raise RefusedError(
+                f"This question went through {len(path)} machines.", do="Ask more directly.", code="too_deep"
+            )
 
     def outward(self, asked: Envelope, reply: Envelope) -> Envelope:
         """A recorded reply as the caller gets it: on his thread, from whom he asked, without what is ours."""
@@ -388,8 +385,10 @@ class Addressing:
         Its id is in lower case: a UUID that comes again in capitals is the same one (RFC 9562 section 4).
         """
         if envelope.recipient == wire.BROADCAST:
-            raise WrongRecipientError(
-                "A HELP is for one machine, not for everybody.", do="Send it to whom it is for."
+            raise RefusedError(
+                "A HELP is for one machine, not for everybody.",
+                do="Send it to whom it is for.",
+                code="wrong_recipient",
             )
         name = envelope.recipient.rpartition("_")[0]
         data = envelope.data
@@ -410,7 +409,9 @@ class Addressing:
             del data["twin"]
             key = await self._key_of(twin.strip(), caller)
         if "root" in data and "agent" not in data and (typed := typed_of(data)) is not None:
-            data = self._typed(typed, data, key or HOST, caller)
+            if key and _may_use_something_of(key, caller):  # a twin that sleeps has no listeners yet
+                await self._tenants.twin(key)
+            data = self._typed(typed, data, key or HOST, envelope.sender, caller)
         if data.get("agent") == CORE_ID and not key:
             return self._to_core(envelope, data, caller), self._tenants.host
         agent = data.get("agent")
@@ -426,13 +427,15 @@ class Addressing:
             extensions = {name: value for name, value in extensions.items() if name != CAP}
         return Envelope(envelope.id.lower(), envelope.sender, tenant.id, HELP, data, extensions), tenant
 
-    def _typed(self, typed: Typed, data: dict[str, Any], workspace: str, caller: Caller) -> dict[str, Any]:
+    def _typed(
+        self, typed: Typed, data: dict[str, Any], workspace: str, sender: str, caller: Caller
+    ) -> dict[str, Any]:
         """A payload with the listener that serves it. An unknown one, and one that the caller may not use, are the same."""
         if typed.ns == CORE_NS and typed.root in PRIMITIVES and workspace == HOST:
             return {"agent": CORE_ID, **data}
         found = self._endpoints.listener(workspace, typed.ns, typed.root, caller)
         if found is None:
-            log.warning("security: nothing for %s serves %s", caller.principal, ascii(typed.root[:60]))
+            log.warning("security: nothing for %s serves %s", sender, ascii(typed.root[:60]))
             raise not_allowed()
         return {"agent": found.name, **data}
 
@@ -448,8 +451,7 @@ class Addressing:
         found = self._endpoints.named(HOST, name)
         if found is None or not caller.may(f"{HELP}.{HOST}.{name}"):
             raise not_allowed()
-        form = found.payload
-        if form is None or not form.serves(typed.ns, typed.root):
+        if not found.serves(typed.ns, typed.root):
             raise MistypedPayloadError(
                 f"{name} does not take {typed.root[:60]!r}.", do="Leave <to> out, or send what it takes."
             )
@@ -461,8 +463,14 @@ class Addressing:
             if one.id == f"{name}_{self._node}":
                 return one.workspace
         try:
-            return (await asyncio.to_thread(find_active, self._tenants.layout, name)).key
+            return (await asyncio.to_thread(find_addressed, self._tenants.layout, name)).key
         except (NoSuchTwinError, TwinConflictError) as problem:
             if caller.may(f"{HELP}.anybody.anything"):  # who may ask everybody may know who is there
                 raise NotFoundError(f'No twin "{name[:60]}" here.', do="rappd peers show") from problem
             raise not_allowed() from problem
+
+
+def _may_use_something_of(key: str, caller: Caller) -> bool:
+    """True where one of the caller's capabilities is of that twin, or of an agent in it."""
+    whole = f"{HELP}.{key}"
+    return caller.may(whole) or any(one.startswith(f"{whole}.") for one in caller.caps or ())

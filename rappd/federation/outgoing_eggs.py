@@ -30,8 +30,8 @@ class OutgoingEggs:
     def stage(self, id: str, source: Path, recipient: str = "") -> Path:
         """A copy of ``source``, sealed for ``recipient`` if one is given; on the disk when it returns.
 
-        Raises ``NotFoundError``, ``UsageProblemError`` for one that no peer takes, ``DiskFullError``, ``NotWritableError``,
-        ``BadEncryptionKeyError``.
+        Raises ``NotFoundError``, ``UsageProblemError`` for one that no peer takes, ``DiskFullError``, ``not_writable``,
+        ``bad_sealing_key``.
         """
         try:
             found = source.stat()
@@ -52,7 +52,7 @@ class OutgoingEggs:
         return target
 
     def remove(self, id: str) -> None:
-        """Nobody waits for it any more."""
+        """Removes the bytes of an egg that nobody waits for."""
         with contextlib.suppress(OSError):  # what resists goes at the next start
             self.path(id).unlink(missing_ok=True)
 

@@ -45,10 +45,10 @@ def read_greeting(data: dict[str, Any]) -> PeerGreeting:
 
 
 def _rows(data: dict[str, Any], key: str, unread: list[str], fits: Any) -> list[Any]:
-    said = data.get(key, [])
-    rows = said[:MOST_ROWS] if isinstance(said, list) else []
+    values = data.get(key, [])
+    rows = values[:MOST_ROWS] if isinstance(values, list) else []
     found = [row for row in rows if fits(row)]
-    if not isinstance(said, list) or len(found) < len(said):
+    if not isinstance(values, list) or len(found) < len(values):
         unread.append(key)
     return found
 

@@ -8,20 +8,26 @@ from functools import partial
 from typing import Any
 
 from agents.contract.agent_contract import safe_tool_name
-from agents.runtime.result_text import OnPiece
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.runner import AgentResult
+from agents.runtimes.python.worker.result_text import OnPiece
 from envelopes.codecs.strict_json import too_deep
 from envelopes.envelope import ACK, DONE, ERROR, PATH, TRACEPARENT, Envelope, agent_id, brainstem_id, is_uuid
 from envelopes.errors import ReportableError
+from neighborhoods.discovery.presence import Presence
 from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
 from neighborhoods.peer import Peer
+from neighborhoods.peer_store import PeerStore
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import ANYBODY
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
-from rappd.features.calls.operations import CallOperations, call_data, trace_of, with_twin
+from rappd.features.calls.call_forms import call_data, trace_of, with_twin
+from rappd.features.calls.operations import CallOperations
+from rappd.federation.availability import Availability
+from rappd.federation.greetings import Greetings
 from rappd.federation.remote_agents import RemoteAgent, names_told, offered_agents
-from rappd.federation.service import FederationService
+from twins.background_tasks import BackgroundTasks
 
 WAIT = 25.0
 """Shorter than what one agent call may take."""
@@ -33,14 +39,26 @@ MOST_NAMED = 50
 class PeerToolGateway:
     """Other machines as tools of a turn here; each call is recorded on the turn's own thread."""
 
-    def __init__(self, machines: FederationService, calls: CallOperations) -> None:
-        self._machines = machines
-        self._calls = calls
-        self._told: tuple[str, dict[str, Any]] | None = None
-        self._told_of = self._offered_of = -1
+    def __init__(
+        self,
+        sender: str,
+        availability: Availability,
+        peers: PeerStore,
+        presence: Presence,
+        greetings: Greetings,
+        dispatcher: Dispatcher,
+        calls: CallOperations,
+        tasks: BackgroundTasks,
+    ) -> None:
+        """``sender`` is this machine."""
+        self._sender, self._availability, self._peers = sender, availability, peers
+        self._presence, self._greetings = presence, greetings
+        self._dispatcher, self._calls, self._tasks = dispatcher, calls, tasks
+        self._ask_peer: tuple[str, dict[str, Any]] | None = None
+        self._ask_peer_version = self._offered_of = -1
         self._offered: list[Peer] = []
         self._known: dict[str, tuple[object, Peer, list[Endpoint[Call]]]] = {}
-        machines.dispatcher.endpoints.add_source(ANYBODY, self.offered)
+        dispatcher.endpoints.add_source(ANYBODY, self.offered)
 
     async def perform(self, context: RequestContext, operation: str, arguments: dict[str, Any]) -> Any:
         """``peers.list`` and ``peers.ask``, for the shipped AskPeer."""
@@ -48,51 +66,48 @@ class PeerToolGateway:
             raise RefusedError(
                 "Other machines are asked for this machine's owner only.", do="Ask them yourself."
             )
-        await self._machines.available()
+        await self._availability.wait()
         if operation == "peers.list":
-            return {"peers": [self._row(peer) for peer in self._machines.peer_store.all()]}
+            return {"peers": [self._row(peer) for peer in self._peers.all()]}
         if operation != "peers.ask":
             raise NotFoundError(f'There is no operation "{operation[:40]}".')
         text = {key: value for key, value in arguments.items() if isinstance(value, str)}
-        peer = self._machines.peer_store.find(text.get("peer", ""))
+        peer = self._peers.find(text.get("peer", ""))
         given = arguments.get("arguments")
         data = call_data(
             text.get("text", ""),
             text.get("agent", ""),
             given if isinstance(given, dict) else {},
-            () if text.get("twin") else self._machines.greetings.of(peer.fingerprint).agents,
+            () if text.get("twin") else self._greetings.of(peer.fingerprint).agents,
         )
         reply = await self.ask_recorded(context, peer, with_twin(data, text.get("twin", "")))
         if reply.verb == ACK:
             return {"result": _at_it(peer)}
         if reply.verb == ERROR:
-            told = str(reply.data.get("msg", ""))[:500] or f"{peer.name} could not do it."
+            reason = str(reply.data.get("msg", ""))[:500] or f"{peer.name} could not do it."
             code = reply.data.get("code")
             answered, do = code if type(code) is int else 500, str(reply.data.get("do") or "")[:200]
-            raise DeclinedError(f"{peer.name}: {told}", answered=answered, do=do)
+            raise DeclinedError(f"{peer.name}: {reason}", answered=answered, do=do)
         return {"result": reply.data.get("result", reply.data.get("response", reply.data))}
 
     def offered(self) -> list[Endpoint[Call]]:
         """Agents of offered peers that are here now, up to ``MOST_TOOLS``, each peer's share alike."""
-        m = self._machines
-        if self._offered_of != m.peer_store.version:
-            self._offered_of = m.peer_store.version
-            self._offered = [peer for peer in m.peer_store.all() if peer.offered]
-        if not m.ready.is_set():
+        if self._offered_of != self._peers.version:
+            self._offered_of = self._peers.version
+            self._offered = [peer for peer in self._peers.all() if peer.offered]
+        if not self._offered or not self._availability.ready.is_set():
             return []
-        peers = [
-            peer for peer in self._offered if m.parts.presence.presence(peer.fingerprint).state == "here"
-        ]
+        peers = [peer for peer in self._offered if self._presence.presence(peer.fingerprint).state == "here"]
         share = max(1, MOST_TOOLS // max(1, len(peers)))
         return [one for peer in peers for one in self._agents_of(peer)[:share]][:MOST_TOOLS]
 
     def ask_peer(self) -> tuple[str, dict[str, Any]] | None:
         """AskPeer's description and parameters with the peers' names, so that a model, or none, can tell who is meant."""
-        if self._told_of != self._machines.peer_store.version:
-            names = [peer.name for peer in self._machines.peer_store.all()][:MOST_NAMED]
-            self._told_of = self._machines.peer_store.version
-            self._told = _with_names(names) if names else None
-        return self._told
+        if self._ask_peer_version != self._peers.version:
+            names = [peer.name for peer in self._peers.all()][:MOST_NAMED]
+            self._ask_peer_version = self._peers.version
+            self._ask_peer = _with_names(names) if names else None
+        return self._ask_peer
 
     async def _ask_agent(
         self,
@@ -107,7 +122,7 @@ class PeerToolGateway:
         started = time.monotonic()
         slush = None
         try:
-            now = self._machines.peer_store.get(peer.fingerprint)
+            now = self._peers.get(peer.fingerprint)
             if now is None or not now.offered:  # since the turn began
                 raise NotPairedError(f"{peer.name}'s agents may not be used any more.")
             data = {"agent": agent, "args": arguments}
@@ -139,16 +154,16 @@ class PeerToolGateway:
 
         ``keep``: to a peer that is away it goes later. Raises ``ReportableError``.
         """
-        m, to = self._machines, brainstem_id(peer.fingerprint)
+        to, dispatcher = brainstem_id(peer.fingerprint), self._dispatcher
         outer = context.envelope.extensions
-        asked = await m.dispatcher.record_call_first(context, sender=m.node.id, recipient=to, data=data)
+        asked = await dispatcher.record_call_first(context, sender=self._sender, recipient=to, data=data)
         came, begun = outer.get(PATH), context.envelope.id
         path = tuple(came) if isinstance(came, list) else ()
         trace = str(outer.get(TRACEPARENT) or "") or trace_of(begun if is_uuid(begun) else asked.id)
         try:
             reply = await self._calls.ask(peer, asked, wait=wait, path=path, trace=trace)
         except PeerOfflineError as problem:
-            m.dispatcher.record_result(context, asked, ERROR, _told(problem))
+            dispatcher.record_result(context, asked, ERROR, _error_data(problem))
             if not keep:
                 raise
             await self._calls.keep(peer, asked, path=path, trace=trace)
@@ -156,25 +171,25 @@ class PeerToolGateway:
                 f"{str(problem).rstrip('.')}; the question waits and goes by itself.", do="rappd outbox list"
             ) from problem
         except ReportableError as problem:
-            m.dispatcher.record_result(context, asked, ERROR, _told(problem))
+            dispatcher.record_result(context, asked, ERROR, _error_data(problem))
             raise
         except asyncio.CancelledError:  # nobody waits for the turn any more
-            m.dispatcher.record_cancelled(context, asked)
-            m.tasks.spawn(self._calls.cancel(peer.fingerprint, asked.id))
+            dispatcher.record_cancelled(context, asked)
+            self._tasks.spawn(self._calls.cancel(peer.fingerprint, asked.id))
             raise
         if reply.verb == ACK:  # its end is written down when it comes
             await self._calls.keep(peer, asked, path=path, trace=trace, accepted=True)
         else:
-            m.dispatcher.record_result(context, asked, reply.verb, reply.data)
+            dispatcher.record_result(context, asked, reply.verb, reply.data)
         return reply
 
     def _agents_of(self, peer: Peer) -> list[Endpoint[Call]]:
         """The agents that a peer advertised last, as ``Clock_on_pi``; checked once for each HELLO."""
-        said = self._machines.greetings.of(peer.fingerprint)
+        greeting = self._greetings.of(peer.fingerprint)
         known = self._known.get(peer.fingerprint)
-        if known is None or known[0] is not said or known[1] is not peer:
-            agents = [self._endpoint(peer, agent) for agent in offered_agents(said.agents)]
-            known = self._known[peer.fingerprint] = (said, peer, agents)
+        if known is None or known[0] is not greeting or known[1] is not peer:
+            agents = [self._endpoint(peer, agent) for agent in offered_agents(greeting.agents)]
+            known = self._known[peer.fingerprint] = (greeting, peer, agents)
         return known[2]
 
     def _endpoint(self, peer: Peer, agent: RemoteAgent) -> Endpoint[Call]:
@@ -191,11 +206,10 @@ class PeerToolGateway:
         )
 
     def _row(self, peer: Peer) -> dict[str, Any]:
-        m = self._machines
         return {
             "name": peer.name,
-            "presence": m.parts.presence.presence(peer.fingerprint).state,
-            "agents": names_told(m.greetings.of(peer.fingerprint).capabilities),
+            "presence": self._presence.presence(peer.fingerprint).state,
+            "agents": names_told(self._greetings.of(peer.fingerprint).capabilities),
         }
 
 
@@ -206,13 +220,13 @@ def _with_names(names: list[str]) -> tuple[str, dict[str, Any]]:
     parameters = tool.metadata["parameters"]
     peer = {**parameters["properties"]["peer"], "enum": names}
     properties = {**parameters["properties"], "peer": peer}
-    told = f"{tool.metadata['description']} Peers: {', '.join(names)}."
-    return told, {**parameters, "properties": properties}
+    description = f"{tool.metadata['description']} Peers: {', '.join(names)}."
+    return description, {**parameters, "properties": properties}
 
 
 def _at_it(peer: Peer) -> str:
     return f"{peer.name} works on it still; its answer will stand in this conversation's record."
 
 
-def _told(problem: ReportableError) -> dict[str, Any]:
+def _error_data(problem: ReportableError) -> dict[str, Any]:
     return {"code": problem.status, "msg": str(problem), "reason": problem.code}

@@ -15,13 +15,12 @@ from envelopes.errors import BadTokenError
 from envelopes.identity.capability_tokens import Grant
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.signatures import verify
-from neighborhoods.auth.authorization import Authorizer, effective
-from neighborhoods.auth.caller_auth import CallerAuthenticator
-from neighborhoods.errors import UsedUpError
+from neighborhoods.auth.caller_auth import Authorizer, CallerAuthenticator, effective
+from neighborhoods.durable_tables import IssuedToken
+from neighborhoods.errors import NeighborhoodError
 from neighborhoods.peer_store import PeerStore
-from neighborhoods.storage import IssuedToken
 from rappd.dispatch.rights import Caller
-from rappd.federation.code_access import CodeAccess
+from rappd.federation.totp_access import CodeAccess
 from rappd.store.inbox_table import InboxTable
 from rappd.store.token_table import TokenTable
 from twins.background_tasks import BackgroundTasks
@@ -105,20 +104,20 @@ class RequestAuthenticator:
 
         Raises ``WrongCodeError``, ``CodeBanError``.
         """
-        living = {one.jti: one for one in await self._living() if one.name == user}
-        jti = await self.codes.admit(user, code, address, living)
+        valid_tokens = {one.jti: one for one in await self._valid_tokens() if one.name == user}
+        jti = await self.codes.admit(user, code, address, valid_tokens)
         self._was_used(jti)
-        return Caller("federation", caps=living[jti].caps), f"{user}_token-{jti[:8]}", jti
+        return Caller("federation", caps=valid_tokens[jti].caps), f"{user}_token-{jti[:8]}", jti
 
-    def is_living(self, jti: str) -> bool:
+    def is_valid(self, jti: str) -> bool:
         """False once an access with an authenticator was revoked."""
         return jti in self.codes
 
     async def has_codes(self) -> bool:
         """True while an access with an authenticator counts."""
-        return bool(self.codes) and any(one.jti in self.codes for one in await self._living())
+        return bool(self.codes) and any(one.jti in self.codes for one in await self._valid_tokens())
 
-    async def _living(self) -> list[IssuedToken]:
+    async def _valid_tokens(self) -> list[IssuedToken]:
         now = _now()
         return [one for one in await self._rows.tokens() if not one.revoked_at and one.expires_at > now]
 
@@ -151,15 +150,17 @@ class RequestAuthenticator:
         )
 
     async def _spend(self, grant: Grant, asked: Envelope) -> None:
-        """Counts one use of every link that is limited, for each HELP once. Raises ``UsedUpError``."""
+        """Counts one use of every link that is limited, for each HELP once. Raises ``used_up``."""
         key = (asked.sender, asked.id)
         async with self._counting:
             if key in self._counted or await self._inbox.find(*key, HELP) is not None:
                 return
             for jti, limit in reversed(grant.uses.items()):
                 if not await self._rows.use(jti, limit, _now()):
-                    raise UsedUpError(
-                        "That permission was used as often as it may be.", do="Ask for a new one."
+                    raise NeighborhoodError(
+                        "That permission was used as often as it may be.",
+                        do="Ask for a new one.",
+                        code="used_up",
                     )
             self._counted[key] = None
             while len(self._counted) > MOST_COUNTED:

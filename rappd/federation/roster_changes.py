@@ -27,7 +27,7 @@ class RosterChanges:
 
     def __init__(self, home: Path, memberships: Memberships, notices: Notices) -> None:
         self._home, self._memberships, self._notices = home, memberships, notices
-        notices.applies["member"] = self._still_uninvited
+        notices.keep_while("member", self._still_uninvited)
         self._lock = asyncio.Lock()  # in the order in which they were said
 
     def offer(self, peer: Peer) -> dict[str, Any]:
@@ -121,6 +121,6 @@ def _key(peer: Peer, place: Place) -> str:
     return f"member:{place.key}:{peer.fingerprint}"
 
 
-def _texts(said: object) -> set[str]:
+def _texts(value: object) -> set[str]:
     """The texts of a list from elsewhere, as many as are read."""
-    return {one for one in said[:_MOST] if isinstance(one, str)} if isinstance(said, list) else set()
+    return {one for one in value[:_MOST] if isinstance(one, str)} if isinstance(value, list) else set()

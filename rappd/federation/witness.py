@@ -10,7 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 
@@ -39,6 +39,34 @@ _DAY = 86_400_000_000
 
 Say = Callable[[Peer, dict[str, Any]], Awaitable[dict[str, Any]]]
 """(peer, more data) -> the data of the peer's reply to a HELLO with that."""
+
+
+class WitnessRow(TypedDict):
+    """The anchors of this machine that another one keeps, each with its fault ("" for none), or why none came."""
+
+    name: str
+    anchors: list[list[Any]]
+    trouble: str
+
+
+class AnchorFault(TypedDict):
+    """An anchor that contradicts earlier ones."""
+
+    counter: int
+    received: int
+    what: str
+
+
+class KeptAnchors(TypedDict):
+    """The anchors that are kept of a peer: their number, the newest, and faulty ones."""
+
+    fingerprint: str
+    name: str
+    anchors: int
+    counter: int
+    events: int
+    at: int
+    faults: list[AnchorFault]
 
 
 class AnchorWitness:
@@ -98,10 +126,10 @@ class AnchorWitness:
             return {"anchors": [[one.body, one.fault] for one in kept]}
         return {}
 
-    async def ask(self, say: Say) -> list[dict[str, Any]]:
+    async def ask(self, say: Say) -> list[WitnessRow]:
         """The anchors of this machine that each of its owner's others keeps, as ``--peers`` shows them."""
 
-        async def one(peer: Peer) -> dict[str, Any]:
+        async def one(peer: Peer) -> WitnessRow:
             try:
                 reply = await say(peer, {"want_anchors": True, **self.offer(peer)})
             except ReportableError as problem:
@@ -115,9 +143,9 @@ class AnchorWitness:
 
         return list(await asyncio.gather(*(one(peer) for peer in self._book.all() if _is_own(peer))))
 
-    def kept(self) -> list[dict[str, Any]]:
+    def kept(self) -> list[KeptAnchors]:
         """The anchors kept of each peer, for screens."""
-        rows = []
+        rows: list[KeptAnchors] = []
         for node, kept in self._kept.items():
             peer = self._book.get(node)
             good = [one for one in kept if not one.fault]
@@ -233,7 +261,7 @@ def _hash_of(body: dict[str, Any]) -> str:
 
 
 def _surplus(kept: list[Witnessed]) -> list[Witnessed]:
-    """Those that are kept no longer."""
+    """The witnessed heads that are kept no longer."""
     good = sorted((one for one in kept if not one.fault), key=lambda one: one.counter)
     stays = {one.counter for one in good[-LATEST:]}
     days = {one.received // _DAY: one.counter for one in good}  # the latest of each day

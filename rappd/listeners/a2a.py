@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
@@ -13,6 +14,7 @@ from aiohttp import web
 from envelopes.codecs import a2a, a2a_cards, a2a_tasks
 from envelopes.codecs.a2a import A2AError
 from envelopes.codecs.a2a_cards import Skill
+from envelopes.codecs.jsonrpc import id_in
 from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import join
 from rappd.dispatch.rights import Caller
@@ -20,9 +22,10 @@ from rappd.errors import NotFoundError
 from rappd.listeners import program_requests, programs
 from rappd.listeners.a2a_tasks import ASK, PROTOCOL, Tasks
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body
+from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body, whole_body
 from rappd.listeners.event_stream import EventStream, last_seen, opened, with_beats
 from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, caller
+from rappd.listeners.listener_stop import until_stopped
 from rappd.listeners.programs import BRAINSTEM, TWIN, Program, Target, UnknownModelError
 from rappd.tenants.tenant import HOST
 from rappd.version import __version__
@@ -64,16 +67,32 @@ def _rpc_refused(found: ReportableError) -> web.Response:
     return _json(a2a.rpc_error(None, found), a2a.shape_of(found).http)
 
 
+SHAPES = {"/a2a": _http_refused}
+
+
 @routes.get(a2a_cards.PATH)
 @routes.get("/a2a/twin/{twin}" + a2a_cards.PATH)
 async def card(request: web.Request) -> web.Response:
     """The signed agent card: for strangers what the owner published, for others what they may use."""
     try:
         if FEDERATION in request.app and not caller(request)[0].caps:
-            return _card_for_strangers(request)
-        return await _card(request, programs.program_of(request, PROTOCOL), "")
-    except ReportableError as found:
-        return _http_refused(found)
+            found = _card_for_strangers(request)
+        else:
+            found = await _card(request, programs.program_of(request, PROTOCOL), "")
+    except ReportableError as refused:
+        return _http_refused(refused)
+    return _kept(request, found)
+
+
+def _kept(request: web.Request, found: web.Response) -> web.Response:
+    """The card as clients may keep it: they ask whether it is the same still."""
+    assert isinstance(found.body, bytes)
+    tag = hashlib.sha256(found.body).hexdigest()[:32]
+    if any(one.value == tag for one in request.if_none_match or ()):
+        found = web.Response(status=304)
+    found.etag = tag
+    found.headers["Cache-Control"] = "private, max-age=0, must-revalidate"
+    return found
 
 
 @_served("POST", "", _rpc_refused)
@@ -90,7 +109,7 @@ async def json_rpc(request: web.Request, program: Program) -> web.StreamResponse
     except ReportableError as problem:
         program_requests.note_refusal(request, PROTOCOL, program, problem)
         is_of_http = problem.status in _OF_HTTP or isinstance(problem, UnknownModelError)
-        ident = await _read(request, a2a.rpc_id, raw)
+        ident = await _read(request, id_in, raw)
         return _json(a2a.rpc_error(ident, problem), problem.status if is_of_http else 200)
     return _json(a2a.rpc_result(called.id, found))
 
@@ -146,7 +165,7 @@ async def _answer(
     if method == "SendMessage":
         sent = await _read(request, a2a.read_sent, params)
         begun, turn = await tasks.begin(sent)
-        with program_requests.until_stopped(request):
+        with until_stopped(request):
             at = await (tasks.noted(begun, turn) if sent.at_once else tasks.ended(begun, turn))
         return {"task": a2a_tasks.task(at, history=sent.history)}
     if method == "ListTasks":
@@ -164,9 +183,9 @@ class _RpcEvents:
     def __init__(self, ident: str | int) -> None:
         self._ident = ident
 
-    def event(self, told: dict[str, Any]) -> dict[str, Any]:
+    def event(self, update: dict[str, Any]) -> dict[str, Any]:
         """One event."""
-        return a2a.rpc_result(self._ident, told)
+        return a2a.rpc_result(self._ident, update)
 
     async def refuse(self, events: EventStream, found: ReportableError) -> None:
         """The last event of a stream whose end is not known."""
@@ -176,9 +195,9 @@ class _RpcEvents:
 class _HttpEvents:
     """Stream events as HTTP+JSON has them."""
 
-    def event(self, told: dict[str, Any]) -> dict[str, Any]:
+    def event(self, update: dict[str, Any]) -> dict[str, Any]:
         """One event."""
-        return told
+        return update
 
     async def refuse(self, events: EventStream, found: ReportableError) -> None:
         """The last event of a stream whose end is not known."""
@@ -206,7 +225,7 @@ async def _stream(
     events_of = tasks.stream(found, after, whole=whole, everything=everything)
     async with opened(request, **headers) as events:
         try:
-            with program_requests.until_stopped(request):
+            with until_stopped(request):
                 async for piece in with_beats(events_of, BEAT_SECONDS):
                     programs.program_of(request, PROTOCOL)  # its trust may have ended meanwhile
                     if piece is None:
@@ -244,8 +263,15 @@ async def _card(request: web.Request, program: Program, tenant: str) -> web.Resp
     daemon = program.daemon
     if target.workspace != HOST:
         await daemon.tenants.twin(target.workspace)
-    usable = daemon.dispatcher.endpoints.agents(target.workspace, program.caller)
-    skills = [Skill(one.name, one.name, one.description) for one in usable if one.kind == "agent"]
+    endpoints = daemon.dispatcher.endpoints
+    usable = [one for one in endpoints.agents(target.workspace, program.caller) if one.kind == "agent"]
+    if target.workspace == HOST and program.direct:
+        await endpoints.look()
+        usable += endpoints.of_sources(program.caller)  # workflows, and agents of other machines
+    skills = [
+        Skill(one.name, one.name, one.description, "workflow" if one.kind == "workflow" else "agent")
+        for one in usable
+    ]
     base = "" if target.workspace == HOST else f"/{target.id}"
     return _signed(request, target.name, skills, base)
 
@@ -256,7 +282,7 @@ def _card_for_strangers(request: web.Request) -> web.Response:
     programs.check_on(daemon, PROTOCOL)
     if "twin" in request.match_info:
         raise NotFoundError("There is nothing of that name for you.", do="Ask the owner for a token.")
-    public = daemon.federation.parts.catalogue.hello(Caller("federation", caps=())).get("public", ())
+    public = daemon.machines.catalogue.hello(Caller("federation", caps=())).get("public", ())
     skills = [Skill(one["name"], one["name"], one["description"]) for one in public]
     return _signed(request, daemon.name, skills, "")
 
@@ -268,10 +294,10 @@ def _signed(request: web.Request, name: str, skills: list[Skill], base: str) -> 
     url = f"{'https' if remote else 'http'}://{request.host}/a2a{base}"
     described = f"{name} answers in words, and with what its agents can do, on a machine of its owner."
     found = a2a_cards.card(name, described, url, [ask, *skills], __version__, remote=remote)
-    identity = daemon.federation.node.identity
+    identity = daemon.machines.node.identity
     if not remote or _is_own(request, identity.fingerprint):
         found = a2a_cards.signed(found, identity)
-    return _json(found, headers={"Cache-Control": "no-cache"})
+    return _json(found)
 
 
 def _is_own(request: web.Request, fingerprint: str) -> bool:
@@ -286,7 +312,7 @@ def _is_own(request: web.Request, fingerprint: str) -> bool:
 
 async def _body(request: web.Request) -> bytes:
     if FEDERATION not in request.app:
-        return await request.read()
+        return await whole_body(request)
     if not a2a.is_content_type(request.headers.get("Content-Type")):
         raise UnsupportedMediaTypeError("The body is not JSON in UTF-8.", do=f"Send {a2a.MEDIA_TYPE}.")
     return await read_body(request, a2a.LONGEST_BODY)

@@ -15,22 +15,24 @@ from envelopes.codecs.a2a_tasks import TaskRecord
 from envelopes.codecs.chat import ChatRequest
 from envelopes.envelope import Envelope, as_uuid
 from envelopes.events import Delta, Event
-from rappd.dispatch.rows import now, thread_of
+from rappd.dispatch.envelope_rows import now, thread_of
 from rappd.dispatch.turns import RequestCancelledError, Turn
-from rappd.errors import RefusedError
-from rappd.features.calls.operations import call_data
+from rappd.features.calls.call_forms import call_data
 from rappd.federation.errors import ShuttingDownError
 from rappd.listeners import program_turns, programs
 from rappd.listeners.programs import Program, Target
-from rappd.listeners.recorded_turns import earlier
+from rappd.listeners.recorded_program_turns import earlier, resumed
 from rappd.store.conversation_table import PROGRAM_SESSION
 from rappd.store.turn_table import RecordedTurn, TurnRow, recorded_turn, recorded_turns
+from rappd.tenants.tenant import HOST
 
 PROTOCOL = "a2a"
 ASK = "ask"
 """The skill that is a turn."""
 _CONTEXTS = f"{PROGRAM_SESSION}{PROTOCOL}:"
 _CUT_OFF = "This was cut off before it was done. Send the message again if it does no harm to do it twice."
+_RESUMED_SECONDS = 0.5
+"""A turn that a restart cut off is mostly answered at once."""
 _event = msgspec.json.Decoder(Event).decode
 
 
@@ -51,10 +53,10 @@ class Tasks:
         asked = sent.text or _call_text(sent.skill, sent.args)
         turn = self._turns.lately(self._program.sender, id)  # of a repeat, with all that it said
         if turn is None:
-            turn = await self._begun(sent, key, id)
+            turn = await self._begun(sent, id)
         return TaskRecord(id, _context(turn.session), a2a.WORKING, now(), sent.message_id, asked), turn
 
-    async def _begun(self, sent: Sent, key: str, id: str) -> Turn:
+    async def _begun(self, sent: Sent, id: str) -> Turn:
         # Its own context, told as such, is not looked for among the owner's conversations.
         digest = hashlib.sha256(f"context {id}".encode()).hexdigest()
         context = sent.context or f"{_CONTEXTS}{as_uuid(digest[:32], '8')}"
@@ -64,10 +66,10 @@ class Tasks:
                 self._program,
                 self._target.workspace,
                 sent.skill,
-                self._arguments(sent),
-                id=key,
+                await self._arguments(sent),
                 session=context,
                 more=more,
+                recorded_id=id,
             )
         await programs.target_of(self._program, self._target.id)  # may it talk?
         history: list[dict[str, Any]] = []
@@ -76,7 +78,7 @@ class Tasks:
             history = await earlier(self._program, self._target, context)
         request = ChatRequest(sent.text, history, None, self._program.sender, pictures=sent.pictures)
         return await program_turns.begin(
-            self._program, self._target, request, id=key, session=context, more=more
+            self._program, self._target, request, session=context, more=more, recorded_id=id
         )
 
     async def noted(self, found: TaskRecord, turn: Turn) -> TaskRecord:
@@ -102,29 +104,36 @@ class Tasks:
         return await self.get(found.id)  # a repeat, perhaps by another context
 
     async def get(self, id: str) -> TaskRecord:
-        """A task of the program's. Raises ``A2AError``."""
+        """A task of the program's; one that a restart cut off goes on if that does no harm. Raises ``A2AError``."""
         row = await self._recorded(id)
-        turn = self._turns.running(self._program.sender, id)
         if row is None:
             raise a2a.no_task()
+        turn = self._turns.running(self._program.sender, id)
+        if row.answer is None and turn is None:
+            turn = await resumed(self._program, "", recorded_id=id)
+            if turn is not None:
+                await turn.over_within(_RESUMED_SECONDS)
+            row = await self._recorded(id) or row
         return _from_record(id, row, turn)
 
     async def listed(self, query: TaskQuery) -> dict[str, Any]:
         """A page of the program's tasks, the latest first.
 
-        Who shows no token may list those of a context that it names: what others said here is its owner's to read.
+        Who shows no token may see those of a context that it names, and without one there are none: tasks of others
+        here are its owner's to read, and the protocol has a list say no more than its caller may see.
         """
-        if not query.context and self._program.owners and not self._program.control:
-            raise RefusedError(
-                "Without a token only the tasks of a contextId are listed.",
-                do="rappd token issue NAME --client a2a",
+        rows: list[TurnRow] = []
+        if query.context or self._program.control or not self._program.owners:
+            rows = await recorded_turns(
+                self._daemon.store,
+                self._program.sender,
+                self._target.workspace,
+                f"{_CONTEXTS}{query.context}",
+                begins=not query.context,
             )
-        rows = await recorded_turns(
-            self._daemon.store,
-            self._program.sender,
-            self._target.workspace,
-            f"{_CONTEXTS}{query.context or '*'}",
-        )
+        for one in rows:
+            if not one.verb and self._turns.running(self._program.sender, one.id) is None:
+                await self.get(one.id)  # cut off by a restart: it goes on, or ends so
         wanted = [one for one in rows if one.at >= query.after and query.state in ("", self._state(one))]
         at, _, last = query.token.partition(".")
         rest = [one for one in wanted if (one.at, one.id) < (int(at), last)] if query.token else wanted
@@ -136,7 +145,7 @@ class Tasks:
                 found = _from_record(one.id, row, self._turns.running(self._program.sender, one.id))
                 tasks.append(a2a_tasks.task(found, history=query.history, artifacts=query.artifacts))
         more = f"{page[-1].at}.{page[-1].id}" if len(rest) > len(page) else ""
-        return {"tasks": tasks, "nextPageToken": more, "pageSize": len(tasks), "totalSize": len(wanted)}
+        return {"tasks": tasks, "nextPageToken": more, "pageSize": query.size, "totalSize": len(wanted)}
 
     async def cancel(self, id: str) -> TaskRecord:
         """Stops a task. Raises ``A2AError`` for one that is over."""
@@ -167,7 +176,7 @@ class Tasks:
         """
         turn = self._turns.lately(self._program.sender, found.id)
         number = turn.number if turn is not None else after or 0
-        said = ""
+        text = ""
         if after is None:
             after = 0 if whole else number
             parts = _partial(turn) if turn is not None and not whole else []
@@ -175,23 +184,23 @@ class Tasks:
                 after,
                 {
                     "task": a2a_tasks.task(
-                        msgspec.structs.replace(found, state=a2a.WORKING, parts=parts, said="")
+                        msgspec.structs.replace(found, state=a2a.WORKING, parts=parts, status_text="")
                     )
                 },
             )
         if turn is not None:
             async for number, raw in turn.events():
                 event = _event(raw)
-                told_of = a2a_tasks.event_of(found, event, first=not said, everything=everything)
+                told_of = a2a_tasks.event_of(found, event, first=not text, everything=everything)
                 if isinstance(event, Delta):
-                    said += event.text
+                    text += event.text
                 if told_of is not None and number > after:
                     yield number, told_of
             found = await self.ended(found, turn)
             number = turn.number
-        for place, told in enumerate(a2a_tasks.end_of(found, said), number + 1):
+        for place, ending in enumerate(a2a_tasks.end_of(found, text), number + 1):
             if place > after:
-                yield place, told
+                yield place, ending
 
     def _state(self, row: TurnRow) -> str:
         if row.verb:
@@ -216,8 +225,13 @@ class Tasks:
             do="Send the next one without a taskId, with the same contextId.",
         )
 
-    def _arguments(self, sent: Sent) -> dict[str, Any]:
-        agent = self._daemon.dispatcher.endpoints.named(self._target.workspace, sent.skill)
+    async def _arguments(self, sent: Sent) -> dict[str, Any]:
+        endpoints = self._daemon.dispatcher.endpoints
+        agent = endpoints.named(self._target.workspace, sent.skill)
+        if agent is None and self._target.workspace == HOST and self._program.direct:
+            agent = await endpoints.found_in_sources(sent.skill, self._program.caller)
+        if agent is not None and agent.kind == "workflow":
+            return _with_text(sent, agent.input)
         known = [agent.row] if agent is not None else []
         arguments: dict[str, Any] = call_data(sent.text, sent.skill, sent.args, known)["args"]
         return arguments
@@ -234,7 +248,7 @@ def _from_record(id: str, row: RecordedTurn, turn: Turn | None) -> TaskRecord:
     if row.answer is not None:
         return _answered(found, emergence.from_object(row.answer), row.at)
     if turn is None:
-        return msgspec.structs.replace(found, state=a2a.FAILED, said=_CUT_OFF)
+        return msgspec.structs.replace(found, state=a2a.FAILED, status_text=_CUT_OFF)
     return msgspec.structs.replace(found, parts=_partial(turn))
 
 
@@ -244,13 +258,22 @@ def _answered(found: TaskRecord, reply: Envelope, at: int) -> TaskRecord:
         state=a2a_tasks.state_of(reply),
         at=at,
         parts=a2a_tasks.parts_of(reply),
-        said=a2a_tasks.said_of(reply),
+        status_text=a2a_tasks.said_of(reply),
     )
 
 
 def _partial(turn: Turn) -> list[dict[str, Any]]:
-    said = turn.said()
-    return [{"text": said}] if said else []
+    text = turn.said()
+    return [{"text": text}] if text else []
+
+
+def _with_text(sent: Sent, schema: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a workflow: a text is the one file that it lacks."""
+    lacking = schema["properties"].get("files", {}).get("required", [])
+    given = sent.args.get("files", {})
+    if not sent.text.strip() or len(lacking) != 1 or not isinstance(given, dict):
+        return sent.args
+    return {**sent.args, "files": {lacking[0]: sent.text, **given}}
 
 
 def _call_text(skill: str, args: object) -> str:

@@ -10,13 +10,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import orjson
 from aiohttp import WSMsgType, web
+from msgspec.structs import replace
 
 from envelopes.codecs import acp, jsonrpc
 from envelopes.codecs.acp import Updates
@@ -34,7 +34,7 @@ from envelopes.codecs.jsonrpc import (
 from envelopes.codecs.pictures import checked
 from envelopes.envelope import ERROR, Envelope, new_id
 from envelopes.errors import ReportableError
-from rappd.daemon.owners_list import OwnersList
+from rappd.daemon.waiting_answers import OwnersList
 from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import RefusedError
 from rappd.features.conversations.conversations import Conversations
@@ -43,7 +43,7 @@ from rappd.listeners.federation.callers import FEDERATION
 from rappd.listeners.program_requests import MOST_AT_ONCE, note_refusal
 from rappd.listeners.program_turns import RefusedTurnError, begin
 from rappd.listeners.programs import BRAINSTEM, Program, Target, program_of, shown_name, target_of, targets
-from rappd.listeners.recorded_turns import earlier, thread_in
+from rappd.listeners.recorded_program_turns import earlier, thread_in
 from rappd.version import __version__
 from twins.background_tasks import BackgroundTasks
 
@@ -57,6 +57,8 @@ MOST_REPLAYED = 200
 _LISTED = 50
 _HEARTBEAT = 20.0
 _NOT_FOUND = -32002
+_NUMBERS = dict.fromkeys((400, 413, 422), INVALID_PARAMS) | {404: _NOT_FOUND}
+"""The protocol's numbers of refusals that are the editor's fault, by their status."""
 _MOST_OF_A_FILE = 200_000
 
 
@@ -129,6 +131,7 @@ class AcpConnection:
                 await self._refuse(too_many, found.id)
             else:
                 self._at_work.spawn(self._handle(found, found.id))
+                await asyncio.sleep(0)  # it begins first: the next message may cancel it
 
     async def close(self) -> None:
         """Lets go of what was asked. A prompt goes on: its answer is in the session when it is loaded again."""
@@ -147,7 +150,8 @@ class AcpConnection:
             await self._refuse(refusal, id)
         except ReportableError as found:
             self._program.daemon.programs.seen(self._program, error=found.with_advice())
-            await self._refuse(RpcError(INTERNAL_ERROR, str(found), data=found.as_json(), do=found.do), id)
+            number = _NUMBERS.get(found.status, INTERNAL_ERROR)
+            await self._refuse(RpcError(number, str(found), data=found.as_json(), do=found.do), id)
         except Exception:
             log.exception("%s failed", call.method[:80])
             await self._refuse(RpcError(INTERNAL_ERROR, "Something went wrong inside.", do="rappd logs"), id)
@@ -204,8 +208,8 @@ class AcpConnection:
         session = acp.new_session(new_id(), acp.absolute_folder(call))
         found = {"sessionId": session, **await self._modes(BRAINSTEM)}
         if call.params.get("mcpServers"):
-            told = "MCP servers of the editor are not used; agents of this machine are."
-            await self._send(acp.said(session, "agent_thought_chunk", told))
+            notice = "MCP servers of the editor are not used; agents of this machine are."
+            await self._send(acp.said(session, "agent_thought_chunk", notice))
         return found
 
     async def _load(self, call: RpcCall) -> dict[str, Any]:
@@ -249,9 +253,11 @@ class AcpConnection:
 
     async def _set_mode(self, call: RpcCall) -> dict[str, Any]:
         target = await target_of(self._program, acp.text_of(call, "modeId"))
+        session = acp.text_of(call, "sessionId")
+        await self._check_session(session)
         if len(self._chosen) >= MOST_REPLAYED:
             self._chosen.pop(next(iter(self._chosen)))
-        self._chosen[acp.text_of(call, "sessionId")] = target.id
+        self._chosen[session] = target.id
         return {}
 
     async def _prompt(self, call: RpcCall) -> dict[str, Any]:
@@ -260,6 +266,7 @@ class AcpConnection:
             raise RpcError(INVALID_REQUEST, "A prompt of this session is under way.", do="Cancel it first.")
         self._prompts[session] = None
         try:
+            await self._check_session(session)
             files = [await self._file(session, uri) for uri in prompt.files]
             await self._ask_owner(session)
             if session in self._cancelled:
@@ -284,11 +291,13 @@ class AcpConnection:
             turn.cancel()
         updates = Updates(session)
         async for _, event in turn.events():
-            if (told := updates.of(orjson.loads(event))) is not None:
-                await self._send(told)
+            if (update := updates.of(orjson.loads(event))) is not None:
+                await self._send(update)
         try:
             reply = await turn.reply()
         except RequestCancelledError:
+            if session in self._cancelled:  # before anything of it was written down
+                return {"stopReason": "cancelled"}
             raise RefusedError("This machine is stopping.", do="Ask again soon.") from None
         return await self._end(session, reply, updates)
 
@@ -317,7 +326,7 @@ class AcpConnection:
             return
         for row in await self._owners.rows():
             if (
-                row.get("kind") not in ("code", "workflow")
+                row.get("kind") not in ("code", "workflow", "needs")
                 or (row["key"], row["sha256"]) in self._asked_owner
             ):
                 continue
@@ -328,8 +337,8 @@ class AcpConnection:
                 continue
             shown = {**matter, "text": f"{matter['why']}\n\n{matter['text']}"}
             if acp.is_yes(await self._question(lambda id, shown=shown: acp.permission(id, session, shown))):  # type: ignore[misc]
-                told = await self._owners.approve(matter["key"], matter["sha256"], self._program.name)
-                await self._send(acp.said(session, "agent_thought_chunk", told))
+                outcome = await self._owners.approve(matter["key"], matter["sha256"], self._program.name)
+                await self._send(acp.said(session, "agent_thought_chunk", outcome))
             if session in self._cancelled:
                 return
 
@@ -342,6 +351,11 @@ class AcpConnection:
         if found is None:
             raise RpcError(_NOT_FOUND, "There is no such session.", do="Ask for session/list.")
         return found
+
+    async def _check_session(self, session: str) -> None:
+        """Raises ``RpcError`` for a session that has no turns and was not made here: another one would be begun unasked."""
+        if not acp.is_new_session(session):
+            await self._known(session)
 
     async def _target(self, session: str) -> Target:
         if session in self._chosen:

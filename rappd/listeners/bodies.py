@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import zlib
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 from aiohttp import BodyPartReader, MultipartReader, StreamReader, web
+from aiohttp.http_exceptions import HttpProcessingError
 
 from envelopes.codecs import emergence, wire
 from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.codecs.strict_json import MAX_RECORDED_DEPTH, not_utf8, too_deep
 from envelopes.envelope import Envelope
 from envelopes.errors import ReportableError
+from rappd.errors import RappdError
 
 BODY_SECONDS = 30.0
 
@@ -35,14 +39,6 @@ class UnsupportedMediaTypeError(ReportableError):
     exit_code = 2
 
 
-class InvalidFieldError(ReportableError):
-    """A field that is there but cannot be used."""
-
-    code = "unfit"
-    status = 422
-    exit_code = 2
-
-
 class BodyTooLargeError(ReportableError):
     """More than this caller may send at once."""
 
@@ -50,11 +46,36 @@ class BodyTooLargeError(ReportableError):
     status = 413
 
 
-class BodyTimeoutError(ReportableError):
-    """A body that does not come to its end."""
+class HttpRefusalError(ReportableError):
+    """A request that no route takes, or that failed inside: the status tells which."""
 
-    code = "too_slow"
-    status = 408
+    def __init__(self, status: int, message: str, code: str, *, do: str = "") -> None:
+        super().__init__(message, do=do)
+        self.status, self.code = status, code
+
+
+SHAPES = web.AppKey("shapes", Mapping[str, Callable[[ReportableError], web.Response]])
+"""By the beginnings of paths, the answer that a refusal becomes there: protocols of others have shapes of their own."""
+
+
+def in_shape(request: web.Request, found: ReportableError) -> web.Response:
+    """A refusal in the shape of the path that was asked; in the one error shape where it has none."""
+    for path, shape in request.app.get(SHAPES, {}).items():
+        if request.path == path or request.path.startswith(f"{path}/"):
+            return shape(found)
+    return problem(found)
+
+
+async def whole_body(request: web.Request) -> bytes:
+    """The body of a caller on this machine, unpacked. Raises ``BodyTooLargeError``, ``InvalidBodyError``."""
+    try:
+        return await request.read()
+    except web.HTTPRequestEntityTooLarge as error:
+        raise BodyTooLargeError(
+            "The request is too large.", do="Send less, or raise http.body_mb."
+        ) from error
+    except (HttpProcessingError, web.RequestPayloadError) as error:
+        raise InvalidBodyError("The request's body cannot be read.", do="Send it whole, as it is.") from error
 
 
 async def json_object(request: web.Request) -> dict[str, Any]:
@@ -73,7 +94,7 @@ def object_in(raw: bytes, *, listener: str) -> dict[str, Any]:
         refuse_privileged_text(raw, listener=listener)
         raise InvalidBodyError(not_utf8(raw) or "Request body must be a JSON object", do="Send {…}.")
     check_depth(found)
-    refuse_privileged(found, listener=listener)
+    refuse_privileged(found, listener=listener, octets=raw)
     return found
 
 
@@ -86,22 +107,22 @@ def check_depth(value: object) -> None:
 
 
 def text_field(body: dict[str, Any], name: str) -> str:
-    """A required, non-empty text. Raises ``InvalidBodyError`` when missing, ``InvalidFieldError`` when not text."""
+    """A required, non-empty text. Raises ``InvalidBodyError`` when missing, ``unfit`` when not text."""
     found = body.get(name)
     if found is None or found == "":
         raise InvalidBodyError(f"{name} is required", do=f'Send {{"{name}": "…"}}.')
     if not isinstance(found, str):
-        raise InvalidFieldError(f"{name} must be a string", do=f'Send {{"{name}": "…"}}.')
+        raise RappdError(f"{name} must be a string", do=f'Send {{"{name}": "…"}}.', code="unfit")
     return found
 
 
 def switch_field(body: dict[str, Any], name: str, present: bool) -> bool:
-    """A switch that may be left out to flip the present state. Raises ``InvalidFieldError``."""
+    """A switch that may be left out to flip the present state. Raises ``unfit``."""
     found = body.get(name)
     if found is None:
         return not present
     if not isinstance(found, bool):
-        raise InvalidFieldError(f"{name} must be true or false", do=f'Send {{"{name}": true}}.')
+        raise RappdError(f"{name} must be true or false", do=f'Send {{"{name}": true}}.', code="unfit")
     return found
 
 
@@ -158,10 +179,32 @@ async def read_body(request: web.Request, most: int) -> bytes:
                 if len(found) > most:
                     raise _too_large(most)
     except TimeoutError as error:
-        raise BodyTimeoutError("The body did not come to its end.", do="Send it at once.") from error
+        raise RappdError(
+            "The body did not come to its end.", do="Send it at once.", code="too_slow"
+        ) from error
     except (web.RequestPayloadError, ConnectionError) as error:
         raise InvalidBodyError("The request's body cannot be read.", do="Send it again.") from error
     return bytes(found)
+
+
+_LOOKED_AT = 1 << 16
+_LOOK_SECONDS = 1.0
+
+
+async def refused(request: web.Request, found: ReportableError, *, listener: str) -> web.Response:
+    """A refusal in the shape of its path. A privileged message in a body that nobody read so far is a security event."""
+    if not request.content.at_eof():
+        with contextlib.suppress(ReportableError, TimeoutError):
+            async with asyncio.timeout(_LOOK_SECONDS):
+                refuse_privileged_body(await read_body(request, _LOOKED_AT), listener=listener)
+    return in_shape(request, found)
+
+
+def refuse_privileged_body(raw: bytes, *, listener: str) -> None:
+    """Raises ``PrivilegedMessageError`` for a privileged message, in JSON or in XML."""
+    refuse_privileged_text(raw, listener=listener)
+    with contextlib.suppress(orjson.JSONDecodeError):
+        refuse_privileged(orjson.loads(raw), listener=listener)
 
 
 def _too_large(most: int) -> BodyTooLargeError:
@@ -171,7 +214,7 @@ def _too_large(most: int) -> BodyTooLargeError:
 JSON = "application/json"
 
 
-def ok(body: dict[str, Any], status: int = 200) -> web.Response:
+def ok(body: Mapping[str, Any], status: int = 200) -> web.Response:
     """A JSON answer."""
     return web.Response(body=orjson.dumps(body, default=str), status=status, content_type=JSON)
 

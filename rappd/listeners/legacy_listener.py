@@ -26,9 +26,9 @@ from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.dispatch.rights import Caller
 from rappd.errors import ConflictError, RefusedError
-from rappd.listeners.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.bodies import JSON, check_depth, ok, plain, problem, refusal
+from rappd.listeners.bodies import JSON, check_depth, ok, plain, refusal, refused
+from rappd.listeners.connection_admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.version import __version__
 
 log = logging.getLogger(__name__)
@@ -122,7 +122,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         _admit(request)
         return await handler(request)
     except ReportableError as found:
-        return problem(found)
+        return await refused(request, found, listener="for published brainstems")
     except web.HTTPException as found:
         return plain(found.status, found.reason, "refused")
     except (HttpProcessingError, web.RequestPayloadError):
@@ -149,7 +149,7 @@ def _admit(request: web.Request) -> None:
 
 def _remote(request: web.Request) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
-        # Whoever is let in by an address has it: a tunnel's address that carries it is somebody else's.
+        # A caller that is let in by an address has it: a tunnel's address that carries it is somebody else's.
         return counts_as(request.remote or "", translated=False)
     except ValueError:
         return None
@@ -211,9 +211,9 @@ def _listen(address: str) -> socket.socket:
         listener.listen(64)
     except OSError as error:
         listener.close()
-        taken = error.errno == errno.EADDRINUSE
+        in_use = error.errno == errno.EADDRINUSE
         raise ConflictError(
-            f"Port {PORT} at {address} {'is taken' if taken else 'cannot be used'}.", do="rappd doctor"
+            f"Port {PORT} at {address} {'is taken' if in_use else 'cannot be used'}.", do="rappd doctor"
         ) from error
     listener.setblocking(False)
     return listener

@@ -12,11 +12,11 @@ import binascii
 import os
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import orjson
 from aiohttp import web
+from msgspec.structs import replace
 
 from envelopes.codecs import jsonrpc, mcp
 from envelopes.codecs.jsonrpc import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, RpcError
@@ -26,9 +26,8 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.turns import Turn
 from rappd.errors import RefusedError
 from rappd.listeners import mcp_resources
-from rappd.listeners.bodies import JSON, BodyTooLargeError, body_of
+from rappd.listeners.bodies import JSON
 from rappd.listeners.event_stream import EventStream, is_wanted, opened
-from rappd.listeners.federation.callers import FEDERATION
 from rappd.listeners.mcp_tools import (
     answer_task,
     begin_tool,
@@ -41,7 +40,7 @@ from rappd.listeners.mcp_tools import (
     with_answers,
 )
 from rappd.listeners.mcp_tools import opened as unsealed
-from rappd.listeners.program_requests import MOST_AT_ONCE, cancel_when_gone, note_refusal
+from rappd.listeners.program_requests import cancel_when_gone, note_refusal, raw_body
 from rappd.listeners.program_turns import turn_id
 from rappd.listeners.programs import Program, program_of, shown_name
 from rappd.version import __version__
@@ -63,6 +62,17 @@ _INSTRUCTIONS = (
     "Agents of one person's own machine. ask is a talk with its brainstem or a twin, which use agents as they need"
     " them; send the conversation of an answer to go on with it. Every other tool is one agent."
 )
+
+
+def _not_let_in(found: ReportableError) -> web.Response:
+    problem = RpcError(OUR_REFUSAL, str(found), data=found.as_json(), do=found.do)
+    headers = {"WWW-Authenticate": "Bearer"} if found.status == 401 else None
+    return web.Response(
+        body=jsonrpc.refused(problem), status=found.status, content_type=JSON, headers=headers
+    )
+
+
+SHAPES = {"/mcp": _not_let_in}
 
 
 @routes.post("/mcp")
@@ -92,7 +102,7 @@ async def post(request: web.Request) -> web.StreamResponse:
         return _not_let_in(found)
 
 
-@routes.get("/mcp")
+@routes.get("/mcp", allow_head=False)
 async def listen(request: web.Request) -> web.StreamResponse:
     """Word of changed tools, for programs of the older revisions; no other request goes this way."""
     try:
@@ -106,8 +116,9 @@ async def listen(request: web.Request) -> web.StreamResponse:
         return _not_let_in(found)
     if not is_wanted(request):
         return web.Response(status=406)
+    tools = await _ToolList.seen_by(program)
     async with opened(request) as events:
-        await _tell_changes(request, program, events, None)
+        await _tell_changes(request, program, events, None, tools)
     return events.response
 
 
@@ -116,20 +127,9 @@ def _program(request: web.Request) -> Program:
 
 
 async def _read(request: web.Request) -> McpRequest | None:
-    raw = await _body(request)
+    raw = await raw_body(request)
     headers = request.headers
     return await asyncio.to_thread(mcp.read, raw, headers) if len(raw) > _LARGE else mcp.read(raw, headers)
-
-
-async def _body(request: web.Request) -> bytes:
-    if FEDERATION in request.app:
-        return await body_of(request, MOST_AT_ONCE)
-    try:
-        return await request.read()
-    except web.HTTPRequestEntityTooLarge as error:
-        raise BodyTooLargeError(
-            "The request is too large.", do="Send less, or raise http.body_mb."
-        ) from error
 
 
 async def _notified(request: web.Request, program: Program, asked: McpRequest | None) -> web.Response:
@@ -168,14 +168,6 @@ def _result(
 ) -> web.Response:
     body = mcp.result(asked, found, _SERVER, cached=cached)
     return web.Response(body=body, content_type=JSON, headers=headers)
-
-
-def _not_let_in(found: ReportableError) -> web.Response:
-    problem = RpcError(OUR_REFUSAL, str(found), data=found.as_json(), do=found.do)
-    headers = {"WWW-Authenticate": "Bearer"} if found.status == 401 else None
-    return web.Response(
-        body=jsonrpc.refused(problem), status=found.status, content_type=JSON, headers=headers
-    )
 
 
 async def _welcome(program: Program, asked: McpRequest) -> dict[str, Any]:
@@ -239,28 +231,32 @@ async def _call(request: web.Request, program: Program, asked: McpRequest) -> we
     answers = mcp.answers_in(asked.call)
     if answers is not None:
         arguments = with_answers(arguments, answers, unsealed(program, asked.call, name))
-    id = _call_id(request, asked)
+    takes_tasks = asked.takes_tasks
+    progress = asked.progress if asked.progress is not None and is_wanted(request) else None
+    id = _call_id(request, asked, takes_tasks)
     try:
-        turn = await begin_tool(program, name, arguments, id=id, takes_tasks=asked.takes_tasks)
+        turn = await begin_tool(
+            program, name, arguments, id=id, takes_tasks=takes_tasks, alone=progress is None
+        )
     except RpcError:
         raise
     except ReportableError as found:
         note_refusal(request, "mcp", program, found)
         return _result(asked, failure(found))
-    if asked.takes_tasks:
+    if takes_tasks:
         await turn.over_within(TASK_SECONDS)
         if not turn.is_over:
             await program.daemon.dispatcher.flush()  # its claim, so that a restart finds it
             return _result(asked, (await task_of(program, id)).as_created())
     elif asked.is_modern:
         cancel_when_gone(request, turn)
-    if asked.progress is None or not is_wanted(request):
+    if progress is None:
         return _result(asked, await _finished(program, asked, name, turn))
     async with opened(request) as events:
         async for number, event in _with_beats(turn):
             if number is None:
                 await events.comment()
-            elif (told := mcp.progress(asked.progress, number, orjson.loads(event))) is not None:
+            elif (told := mcp.progress(progress, number, orjson.loads(event))) is not None:
                 await events.send(told)
         try:
             await events.send(mcp.result(asked, await _finished(program, asked, name, turn), _SERVER))
@@ -302,11 +298,48 @@ async def _subscribe(request: web.Request, program: Program, asked: McpRequest) 
         raise RpcError(INVALID_PARAMS, "notifications must be an object.", do="Say what you listen for.")
     assert asked.call.id is not None
     served = {"toolsListChanged": True} if wanted.get("toolsListChanged") is True else {}
+    tools = await _ToolList.seen_by(program) if served else None
     async with opened(request) as events:
         await events.send(mcp.subscribed(asked.call.id, served))
-        await _tell_changes(request, program, events, asked.call.id, tells=bool(served))
+        await _tell_changes(request, program, events, asked.call.id, tools)
         await events.send(mcp.result(asked, mcp.subscription_over(asked), _SERVER))
     return events.response
+
+
+class _ToolList:
+    """The tools of a program as they were at its last look, to tell when they become others."""
+
+    def __init__(self, program: Program) -> None:
+        self._program = program
+        self._published: list[object] = []
+        self._rows: list[object] = []
+
+    @classmethod
+    async def seen_by(cls, program: Program) -> Self:
+        """The tools as they are now: a program that is told that it subscribed misses no change from then on."""
+        tools = cls(program)
+        tools._published = tools._publish()
+        await tools._look()
+        return tools
+
+    async def changed(self, request: web.Request) -> bool:
+        """True where the tools are others than at the last look."""
+        published = self._publish()
+        if published == self._published:
+            return False
+        _program(request)  # its trust may have ended meanwhile
+        before = self._rows
+        await self._look()
+        self._published = published
+        return self._rows != before
+
+    def _publish(self) -> list[object]:
+        endpoints = self._program.daemon.dispatcher.endpoints
+        found: list[object] = [endpoints.published(one.workspace) for one in endpoints.tenants()]
+        return [*found, *endpoints.of_sources(self._program.caller)] if self._program.direct else found
+
+    async def _look(self) -> None:
+        self._rows = [tool.row for tool in (await tools_of(self._program)).values()]
 
 
 async def _tell_changes(
@@ -314,30 +347,18 @@ async def _tell_changes(
     program: Program,
     events: EventStream,
     subscription: jsonrpc.Id | None,
-    *,
-    tells: bool = True,
+    tools: _ToolList | None,
 ) -> None:
-    """Says each time that the list of tools is another one, until the program goes or the daemon stops."""
+    """Says each time that ``tools`` are others, until the program goes or the daemon stops."""
     dispatcher, silent, unread = program.daemon.dispatcher, 0.0, 0.0
-    published: list[object] = []
-    listed: object = None
     while not dispatcher.closing:
-        endpoints = dispatcher.endpoints
-        now: list[object] = [endpoints.published(one.workspace) for one in endpoints.tenants()]
-        if program.direct:
-            now += endpoints.of_sources(program.caller)
-        if tells and now != published:
-            _program(request)  # its trust may have ended meanwhile
-            found = [tool.row for tool in (await tools_of(program)).values()]
-            if listed is not None and found != listed:
-                await events.send(mcp.tools_changed(subscription))
-                silent = 0.0
-            listed = found
-        published = now
+        if tools is not None and await tools.changed(request):
+            await events.send(mcp.tools_changed(subscription))
+            silent = 0.0
         await asyncio.sleep(_LOOK_SECONDS)
         silent, unread = silent + _LOOK_SECONDS, unread + _LOOK_SECONDS
         if program.direct and unread >= _READ_SECONDS:
-            await endpoints.look()
+            await dispatcher.endpoints.look()
             unread = 0.0
         if silent >= _BEAT_SECONDS or request.transport is None or request.transport.is_closing():
             await events.comment()
@@ -351,18 +372,20 @@ def _session_of(name: str) -> str:
 
 def _name_in(session: str) -> str:
     _, _, coded = session[:300].partition(".")
+    if not coded:
+        return ""
     try:
         return base64.urlsafe_b64decode(coded + "=" * (-len(coded) % 4)).decode()
     except (binascii.Error, ValueError):
         return ""
 
 
-def _call_id(request: web.Request, asked: McpRequest) -> str:
+def _call_id(request: web.Request, asked: McpRequest, takes_tasks: bool) -> str:
     """The name of a call, which a repeat has, too: its key, or its id within its session; "" where there is neither."""
     if not asked.is_modern:
         return _id_in_session(request, asked.call.id)
     key = request.headers.get(mcp.KEY_HEADER, "")[:_LONGEST_KEY]
-    if not asked.takes_tasks:
+    if not takes_tasks:
         return key
     fresh = mcp.task_id(time.time_ns() // 1_000_000, os.urandom(10))
     return key if mcp.created_at(key) is not None else fresh

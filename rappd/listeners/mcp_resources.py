@@ -12,7 +12,7 @@ from envelopes.codecs.mcp import McpRequest
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import is_uuid
 from rappd.errors import NotFoundError
-from rappd.features.conversations.conversations import Conversations
+from rappd.features.conversations.conversations import Conversations, ConversationTurns
 from rappd.features.memories.operations import MemoryOperations
 from rappd.listeners.programs import Program
 
@@ -89,7 +89,7 @@ def _contents(uri: str, kind: str, text: str) -> dict[str, Any]:
     return {"contents": [{"uri": uri, "mimeType": kind, "text": text}]}
 
 
-def _markdown(shown: dict[str, Any]) -> str:
+def _markdown(shown: ConversationTurns) -> str:
     parts = [f"# {shown['conversation']['title']}"]
     if shown["earlier"]:
         parts.append(f"({shown['earlier']} earlier turns are left out.)")

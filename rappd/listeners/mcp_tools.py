@@ -21,9 +21,16 @@ from rappd.daemon.home import OPERATOR_KEY
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
-from rappd.listeners.program_turns import RefusedTurnError, begin, begin_call, session_of, turn_id
+from rappd.listeners.program_turns import (
+    RefusedTurnError,
+    begin,
+    begin_call,
+    begin_call_of,
+    session_of,
+    turn_id,
+)
 from rappd.listeners.programs import BRAINSTEM, Program, refused, target_of, targets
-from rappd.listeners.recorded_turns import earlier, question_of, resumed
+from rappd.listeners.recorded_program_turns import earlier, question_of, resumed
 from rappd.store.conversation_table import PROGRAM_SESSION
 from rappd.store.inbox_table import DONE_KEPT_SECONDS
 from rappd.tenants.tenant import HOST
@@ -81,23 +88,29 @@ def tool_name(name: str) -> str:
 
 
 async def begin_tool(
-    program: Program, name: str, arguments: dict[str, Any], *, id: str, takes_tasks: bool
+    program: Program, name: str, arguments: dict[str, Any], *, id: str, takes_tasks: bool, alone: bool
 ) -> Turn:
     """The turn of a call. Raises ``RpcError`` for a tool that is not there for the program, ``ReportableError``.
 
-    ``takes_tasks``: the program can be given a task, without which some agents are not called.
+    ``takes_tasks``: the program can be given a task, without which some agents are not called. ``alone`` is as for
+    ``begin``, of calls of agents: a turn of ``ask`` is followed in the page.
     """
     if name == ASK:
         return await _begin_ask(program, arguments, id)
     own = program.daemon.dispatcher.endpoints.named(HOST, name) if program.direct else None
     if own is not None and own.name == name and _is_tool(own, program):
         _check_takes_tasks(own.agent is not None and own.agent.task_only, takes_tasks)
-        return await begin_call(program, HOST, name, arguments, id=id, session=_calls_of(program))
+        return await begin_call_of(
+            program, HOST, own, arguments, id=id, session=_calls_of(program), alone=alone
+        )
     tool = (await tools_of(program)).get(name)
     if tool is None:
         raise RpcError(INVALID_PARAMS, f'There is no tool "{name[:80]}".', do="Ask for tools/list.")
     _check_takes_tasks(tool.task_only, takes_tasks)
-    return await begin_call(program, tool.workspace, tool.agent, arguments, id=id, session=_calls_of(program))
+    session = _calls_of(program)
+    return await begin_call(
+        program, tool.workspace, tool.agent, arguments, id=id, session=session, alone=alone
+    )
 
 
 def _check_takes_tasks(task_only: bool, takes_tasks: bool) -> None:
@@ -133,9 +146,9 @@ def outcome(reply: Envelope, session: Any = None) -> dict[str, Any]:
             return {"questions": questions}
         return mcp.call_result(str(data.get("result", "")))
     answer = str(data["response"])
-    told: dict[str, Any] = {"response": answer, "conversation": reply.extensions.get(PEER_THREAD, session)}
-    told |= {key: data[key] for key in ("model", "notice") if data.get(key)}
-    return {"content": [{"type": "text", "text": answer}], "structuredContent": told, "isError": False}
+    result: dict[str, Any] = {"response": answer, "conversation": reply.extensions.get(PEER_THREAD, session)}
+    result |= {key: data[key] for key in ("model", "notice") if data.get(key)}
+    return {"content": [{"type": "text", "text": answer}], "structuredContent": result, "isError": False}
 
 
 def failure(found: ReportableError) -> dict[str, Any]:
@@ -310,7 +323,9 @@ def _row(name: str, one: Endpoint[Call]) -> dict[str, Any]:
 
 
 def _ask_row(known: list[str]) -> dict[str, Any]:
-    told = "Asks a person's own brainstem, or one of its twins, in words; it uses agents as it needs them."
+    description = (
+        "Asks a person's own brainstem, or one of its twins, in words; it uses agents as it needs them."
+    )
     twins = [one for one in known if one != BRAINSTEM]
     properties: dict[str, Any] = {"message": {"type": "string", "description": "The request, in words."}}
     if twins:
@@ -321,4 +336,4 @@ def _ask_row(known: list[str]) -> dict[str, Any]:
         "type": "string",
         "description": "The conversation of an earlier answer, to go on with it.",
     }
-    return mcp.tool(ASK, told, {"type": "object", "properties": properties, "required": ["message"]})
+    return mcp.tool(ASK, description, {"type": "object", "properties": properties, "required": ["message"]})

@@ -17,8 +17,9 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.paused_turns import NoSuchCallError
 from rappd.dispatch.turns import Turn
 from rappd.listeners.bodies import ok
+from rappd.listeners.listener_stop import until_stopped
 from rappd.listeners.openai import begin_turn, pieces
-from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken, until_stopped
+from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken
 from rappd.listeners.program_turns import reply_of
 from rappd.listeners.programs import Program, refused, target_of, targets
 
@@ -35,7 +36,11 @@ def _error(found: ReportableError) -> dict[str, Any]:
     return {"error": refused(found), "code": found.code}
 
 
+SHAPES = {"/ollama": _problem}
+
+
 @routes.get("/ollama")
+@routes.get("/ollama/")
 @spoken(PROTOCOL, _problem)
 async def here(request: web.Request, program: Program) -> web.Response:
     """Says that somebody is here, as Ollama does at its root."""
@@ -111,17 +116,17 @@ async def _lines(
     turn: Turn, asked: OllamaRequest, *, chat: bool, began: int
 ) -> AsyncIterator[dict[str, Any]]:
     """The lines of an answer. Raises ``ReportableError`` for a turn that came to none."""
-    told = ""
+    sent = ""
     async for kind, text in pieces(turn):
         if kind == "text":
-            told += text
+            sent += text
             yield ollama.piece(asked.model, _at(), text, chat=chat)
         elif kind == "thought" and asked.thinks:
             yield ollama.piece(asked.model, _at(), text, chat=chat, thought=True)
     data = await reply_of(turn)
     whole = str(data.get("response") or "")
-    if whole.strip() not in told:
-        yield ollama.piece(asked.model, _at(), f"\n\n{whole}" if told else whole, chat=chat)
+    if whole.strip() not in sent:
+        yield ollama.piece(asked.model, _at(), f"\n\n{whole}" if sent else whole, chat=chat)
     took = time.monotonic_ns() - began
     yield ollama.last(asked.model, _at(), chat=chat, usage=data, nanoseconds=took)
 

@@ -18,13 +18,14 @@ from envelopes.codecs.chat import ChatRequest
 from envelopes.codecs.openai_chat import OpenAIRequest
 from envelopes.envelope import as_uuid
 from envelopes.errors import ReportableError
+from rappd.dispatch.envelope_rows import thread_of
 from rappd.dispatch.paused_turns import came_to_nothing, continuation
-from rappd.dispatch.rows import thread_of
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RappdError
 from rappd.listeners.bodies import JSON, ok
 from rappd.listeners.event_stream import EventStream, opened
-from rappd.listeners.program_requests import cancel_when_gone, json_body, raw_body, spoken, until_stopped
+from rappd.listeners.listener_stop import until_stopped
+from rappd.listeners.program_requests import cancel_when_gone, json_body, raw_body, spoken
 from rappd.listeners.program_turns import begin, reply_of, session_of, turn_id
 from rappd.listeners.programs import BRAINSTEM, Program, Target, refused, speaking_for, target_of, targets
 from rappd.store.inbox_table import latest_of_beginning
@@ -40,7 +41,7 @@ _REPEATED_SECONDS = 600
 
 
 class NoServerError(NotFoundError):
-    """Nobody is there to whom a request could be handed on."""
+    """No model server is there to which a request could be handed on."""
 
     code = "no_model_server"
 
@@ -63,6 +64,14 @@ class AskedItselfError(RappdError):
 def problem(found: ReportableError) -> web.Response:
     """A refusal in OpenAI's shape."""
     return ok(openai_chat.error(found), found.status)
+
+
+def _messages_problem(found: ReportableError) -> web.Response:
+    kind = "not_found_error" if found.status == 404 else "api_error"
+    return ok({"type": "error", "error": {"type": kind, "message": refused(found)}}, found.status)
+
+
+SHAPES = {"/v1/messages": _messages_problem, "/v1": problem}
 
 
 @routes.get("/v1/models")
@@ -122,7 +131,7 @@ async def hand_on(request: web.Request, program: Program) -> web.Response:
 
 
 @routes.post("/v1/messages")
-@spoken(PROTOCOL, lambda found: ok({"type": "error", "error": _for_messages(found)}, found.status))
+@spoken(PROTOCOL, _messages_problem)
 async def messages(request: web.Request, program: Program) -> web.Response:
     """Anthropic's API is not served; the answer names the ways there are."""
     raise NotFoundError(
@@ -146,7 +155,7 @@ async def begin_turn(
 ) -> Turn:
     """The turn of a request: a sentence, or the results of calls with which an earlier turn goes on.
 
-    ``earlier`` are messages that the request does not repeat. Raises ``NoSuchCallError``, ``MissingResultError``,
+    ``earlier`` are messages that the request does not repeat. Raises ``NoSuchCallError``, ``missing_result``,
     ``AskedItselfError``.
     """
     daemon = program.daemon
@@ -224,17 +233,17 @@ def extras(turn: Turn, data: Mapping[str, Any]) -> dict[str, Any]:
 
 async def pieces(turn: Turn) -> AsyncIterator[tuple[str, str]]:
     """Pieces of an answer as they come: ("text" | "thought" | "waiting", piece). An agent's call parts two texts."""
-    said = parted = False
+    has_text = parted = False
     async for _, event in turn.events():
-        told = orjson.loads(event)
-        match told["type"]:
+        event_data = orjson.loads(event)
+        match event_data["type"]:
             case "delta":
-                yield "text", f"\n\n{told['text']}" if parted else told["text"]
-                said, parted = True, False
+                yield "text", f"\n\n{event_data['text']}" if parted else event_data["text"]
+                has_text, parted = True, False
             case "call":
-                parted = said
+                parted = has_text
             case "thought":
-                yield "thought", told["text"]
+                yield "thought", event_data["text"]
             case "waiting":
                 yield "waiting", ""
 
@@ -255,12 +264,12 @@ async def _stream(
         await events.send({**openai_chat.chunk(id, created, model, delta, finish), **more})
 
     await send({"role": "assistant", "content": ""})
-    told = ""
+    text = ""
     try:
         with until_stopped(request):
             async for kind, piece in pieces(turn):
                 if kind == "text":
-                    told += piece
+                    text += piece
                     await send({"content": piece})
                 elif kind == "thought":
                     await send({"reasoning_content": piece})
@@ -271,8 +280,8 @@ async def _stream(
         await events.send(openai_chat.error(found))
         return
     whole = str(data.get("response") or "")
-    if whole.strip() not in told:
-        await send({"content": f"\n\n{whole}" if told else whole})
+    if whole.strip() not in text:
+        await send({"content": f"\n\n{whole}" if text else whole})
     for call in openai_chat.call_deltas(data.get("tool_calls") or []):
         await send({"tool_calls": [call]})
     await send({}, openai_chat.finish_of(data), rappd=extras(turn, data))
@@ -291,7 +300,3 @@ async def _recorded_before(
     session = await session_of(program, target, named)
     thread, _ = thread_of(target.workspace, program.sender, session)
     return await history_of(program.daemon.store, thread)
-
-
-def _for_messages(found: ReportableError) -> dict[str, Any]:
-    return {"type": "not_found_error" if found.status == 404 else "api_error", "message": refused(found)}

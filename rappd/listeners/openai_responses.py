@@ -15,11 +15,12 @@ from envelopes.codecs.openai_chat import OpenAIRequest, UnsupportedFieldError
 from envelopes.codecs.openai_responses import CALL, MESSAGE, RESPONSE, ResponseEvents, id_of, turn_of
 from envelopes.envelope import DONE, NOTE, THREAD, Envelope, new_id
 from envelopes.errors import ReportableError
-from rappd.dispatch.rows import now
+from rappd.dispatch.envelope_rows import now
 from rappd.dispatch.turns import Turn
 from rappd.errors import ConflictError, NotFoundError
 from rappd.listeners.bodies import ok
 from rappd.listeners.event_stream import opened
+from rappd.listeners.listener_stop import until_stopped
 from rappd.listeners.openai import (
     PROTOCOL,
     begin_turn,
@@ -30,10 +31,10 @@ from rappd.listeners.openai import (
     problem,
     repeated_id,
 )
-from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken, until_stopped
+from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken
 from rappd.listeners.program_turns import RefusedTurnError, reply_of
 from rappd.listeners.programs import BRAINSTEM, Program, speaking_for, target_of
-from rappd.listeners.recorded_turns import resumed
+from rappd.listeners.recorded_program_turns import resumed
 from rappd.store.conversation_table import asked_query, remove, turns_query
 from rappd.transcript.model_history import history_of
 
@@ -165,16 +166,16 @@ async def _events_again(
     request: web.Request, found: _Recorded, turn: Turn | None, after: int
 ) -> web.StreamResponse:
     made = ResponseEvents(found.turn, found.created, found.model, found.asked)
-    told = _events(request, turn, made) if turn is not None else _recorded_events(found, made)
-    return await _written(request, turn, told, after)
+    events = _events(request, turn, made) if turn is not None else _recorded_events(found, made)
+    return await _written(request, turn, events, after)
 
 
 async def _written(
-    request: web.Request, turn: Turn | None, told: AsyncIterator[dict[str, Any] | None], after: int
+    request: web.Request, turn: Turn | None, news: AsyncIterator[dict[str, Any] | None], after: int
 ) -> web.StreamResponse:
     """Writes events with a number above ``after``, each under its name; None is a sign of life."""
     async with opened(request, **(headers(turn) if turn is not None else {})) as events:
-        async for event in told:
+        async for event in news:
             if event is None:
                 await events.comment("waiting")
             elif event["sequence_number"] > after:

@@ -1,10 +1,9 @@
-"""Requests of foreign programs over HTTP, whatever their protocol: the body, errors in the client's shape, following a turn."""
+"""Requests of foreign programs over HTTP, whatever their protocol: the body, errors in the client's shape, clients that hang up."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
@@ -13,11 +12,11 @@ from aiohttp import web
 from envelopes.errors import ReportableError
 from rappd.dispatch.rights import PROGRAM, Caller
 from rappd.dispatch.turns import Turn
-from rappd.features.programs.record import STRANGER
-from rappd.federation.errors import ShuttingDownError
+from rappd.features.programs.program_record import STRANGER
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.bodies import BodyTooLargeError, body_of, object_in
+from rappd.listeners.bodies import body_of, object_in, whole_body
 from rappd.listeners.federation.callers import FEDERATION
+from rappd.listeners.listener_stop import until_stopped
 from rappd.listeners.programs import Program, program_of, refused
 
 MOST_AT_ONCE = 5 << 20
@@ -28,62 +27,30 @@ _LOOK_SECONDS = 0.5
 
 def cancel_when_gone(request: web.Request, turn: Turn) -> None:
     """Cancels a turn once its client has hung up. Not for turns that outlive a connection."""
-    loop = asyncio.get_running_loop()
+    turn.when_over(_Looks(request.transport, turn).end)
 
-    def look() -> None:
-        if turn.is_over:
-            return
-        if request.transport is None or request.transport.is_closing():
-            turn.cancel()
+
+class _Looks:
+    """Looks at a connection now and then, and cancels its turn where it is gone."""
+
+    def __init__(self, connection: asyncio.Transport | None, turn: Turn) -> None:
+        self._connection, self._turn = connection, turn
+        self._next = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+
+    def _look(self) -> None:
+        if self._connection is None or self._connection.is_closing():
+            self._turn.cancel()
         else:
-            loop.call_later(_LOOK_SECONDS, look)
+            self._next = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
 
-    loop.call_later(_LOOK_SECONDS, look)
-
-
-FOLLOWING = web.AppKey("following", set[asyncio.Task[Any]])
-"""Requests that wait for a turn, or stream one."""
-
-
-def end_at_stop(app: web.Application) -> None:
-    """Lets requests of ``app`` that follow a turn say so when its listener closes, while they still can."""
-    following: set[asyncio.Task[Any]] = set()
-    app[FOLLOWING] = following
-    app.on_shutdown.append(_end_following)
-
-
-@contextmanager
-def until_stopped(request: web.Request) -> Iterator[None]:
-    """For a block that follows a turn: raises ``ShuttingDownError`` in it when the listener closes."""
-    following, task = request.app[FOLLOWING], asyncio.current_task()
-    assert task is not None
-    following.add(task)
-    try:
-        yield
-    except asyncio.CancelledError as stopped:
-        if task in following:
-            raise
-        task.uncancel()
-        raise ShuttingDownError("This machine is stopping.", do="Ask again soon.") from stopped
-    finally:
-        following.discard(task)
-
-
-async def _end_following(app: web.Application) -> None:
-    following = app[FOLLOWING]
-    for task in list(following):
-        following.discard(task)
-        task.cancel()
+    def end(self) -> None:
+        """Looks no more, and keeps nothing alive: a turn in memory until the next look would be one of hundreds."""
+        self._next.cancel()
 
 
 async def raw_body(request: web.Request) -> bytes:
     """The body, read after its sender is known; from elsewhere JSON alone. Raises ``ReportableError``."""
-    try:
-        return await (body_of(request, MOST_AT_ONCE) if FEDERATION in request.app else request.read())
-    except web.HTTPRequestEntityTooLarge as error:
-        raise BodyTooLargeError(
-            "The request is too large.", do="Send less, or raise http.body_mb."
-        ) from error
+    return await (body_of(request, MOST_AT_ONCE) if FEDERATION in request.app else whole_body(request))
 
 
 async def json_body(request: web.Request) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from envelopes.codecs.chat import ChatRequest, request_envelope
 from envelopes.envelope import DONE, HELP, THREAD, Envelope, as_uuid, new_id
 from envelopes.errors import ReportableError
 from envelopes.program_input import ProgramInput
+from rappd.dispatch.endpoints import Call, Endpoint
+from rappd.dispatch.envelope_rows import thread_of
 from rappd.dispatch.rights import Caller
-from rappd.dispatch.rows import thread_of
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RappdError
 from rappd.listeners.programs import Program, Target, brainstem_of, refused
@@ -33,6 +34,7 @@ async def begin(
     more: Mapping[str, Any] | None = None,
     brings: ProgramInput | None = None,
     recorded_id: str = "",
+    alone: bool = False,
 ) -> Turn:
     """The turn that a request becomes; ``turn.session`` is its conversation, to be named again as it is.
 
@@ -40,6 +42,8 @@ async def begin(
     a repeat of the id gets the recorded answer, without events. ``session`` names the conversation; without it,
     ``asked.history`` finds the one that it repeats. ``more`` goes into the HELP's data. ``brings`` is what the program
     has for the model beside the sentence. ``recorded_id`` is an id as the record has it, in place of ``id``.
+    ``alone``: nobody follows it or asks for it again, so that one without an id runs on the task of who waits for
+    its reply.
     """
     daemon = program.daemon
     tenant = daemon.host if target.workspace == HOST else await daemon.tenants.twin(target.workspace)
@@ -59,7 +63,14 @@ async def begin(
             turn.session = named
         else:
             turn = daemon.dispatcher.submit(
-                envelope, caller, session=named, named=True, repeats=False, program=brings
+                envelope,
+                caller,
+                session=named,
+                fresh=not session,
+                named=not alone,
+                listed=alone,
+                repeats=False,
+                program=brings,
             )
     except BaseException:
         tenant.active_requests -= 1
@@ -68,7 +79,9 @@ async def begin(
     def ended() -> None:
         tenant.active_requests -= 1
         if not joined and (turn.recorded_at or not own):  # no repeat
-            _count(program, asked, turn)
+            answer = _count(program, turn)
+            if brings is not None and answer is not None:  # clients of a chat protocol repeat what was said
+                _remember(program, asked, answer, str(turn.session))
 
     turn.when_over(ended)
     return turn
@@ -83,10 +96,13 @@ async def begin_call(
     id: str = "",
     session: str = "",
     more: Mapping[str, Any] | None = None,
+    recorded_id: str = "",
+    alone: bool = False,
 ) -> Turn:
     """A direct call of one agent of a tenant, of a workflow, or of another machine's agent, as a turn.
 
-    ``id``, ``session`` and ``more`` are as for ``begin``; what is of no tenant is called at the brainstem.
+    ``id``, ``session``, ``more``, ``recorded_id`` and ``alone`` are as for ``begin``; what is of no tenant is called
+    at the brainstem.
 
     Raises ``RefusedError`` for a program that may not call directly, or not that agent.
     """
@@ -97,6 +113,32 @@ async def begin_call(
         found = await endpoints.found_in_sources(agent, program.caller)
     if not program.direct or found is None or not found.exposure.admits(program.caller):
         raise NotFoundError(f'No agent "{agent[:80]}".', do="Ask this machine's owner to share it.")
+    return await begin_call_of(
+        program,
+        workspace,
+        found,
+        arguments,
+        id=id,
+        session=session,
+        more=more,
+        recorded_id=recorded_id,
+        alone=alone,
+    )
+
+
+async def begin_call_of(
+    program: Program,
+    workspace: str,
+    found: Endpoint[Call],
+    arguments: dict[str, Any],
+    *,
+    id: str = "",
+    session: str = "",
+    more: Mapping[str, Any] | None = None,
+    recorded_id: str = "",
+    alone: bool = False,
+) -> Turn:
+    """The same of an endpoint that the program is known to be allowed to call."""
     target = brainstem_of(program) if workspace == HOST else Target("", workspace, "", "")
     asked = ChatRequest("", [], None, program.sender)
     call = {
@@ -104,9 +146,11 @@ async def begin_call(
         "agent": found.agent.name if found.agent is not None else found.name,
         "args": arguments,
     }
-    if not id and not program.owners:
+    if not (id or recorded_id or program.owners):
         id = new_id()  # nobody can ask for it again, but what is answered elsewhere is on the disk first
-    return await begin(program, target, asked, id=id, session=session, more=call)
+    return await begin(
+        program, target, asked, id=id, session=session, more=call, recorded_id=recorded_id, alone=alone
+    )
 
 
 async def session_of(program: Program, target: Target, named: str) -> str:
@@ -150,8 +194,8 @@ class RefusedTurnError(RappdError):
         data = reply.data
         super().__init__(str(data.get("msg") or "It failed."), do=str(data.get("do") or ""))
         status = data.get("code")
-        self.code = str(data.get("reason") or "failed")  # type: ignore[misc]
-        self.status = status if isinstance(status, int) and 400 <= status < 600 else 500  # type: ignore[misc]
+        self.code = str(data.get("reason") or "failed")
+        self.status = status if isinstance(status, int) and 400 <= status < 600 else 500
 
 
 def _caller_for(program: Program, target: Target) -> Caller:
@@ -167,26 +211,30 @@ def _envelope(
 ) -> Envelope:
     made = request_envelope(asked, recipient=recipient)
     data = {**made.data, "program": {"protocol": program.protocol, "name": program.name}, **more}
-    return Envelope(id or new_id(), program.sender, recipient, HELP, data, made.extensions)
+    return Envelope(id or made.id, program.sender, recipient, HELP, data, made.extensions)
 
 
-def _count(program: Program, asked: ChatRequest, turn: Turn) -> None:
+def _count(program: Program, turn: Turn) -> str | None:
+    """Counts a turn that is over. Its answer in words, None where it has none."""
     if turn.was_stopped:
-        return
+        return None
     try:
         reply = turn.result()
     except ReportableError as found:
         program.daemon.programs.seen(program, error=refused(found))
-        return
+        return None
     if reply.verb != DONE:
         program.daemon.programs.seen(program, error=refused(RefusedTurnError(reply)))
-        return
+        return None
     program.daemon.programs.answered(program, reply.data)
     answer = reply.data.get("response")
-    if isinstance(answer, str):
-        said = [
-            *asked.history,
-            {"role": "user", "content": asked.user_input},
-            {"role": "assistant", "content": answer},
-        ]
-        program.daemon.programs.continues(program, program.sender, said, str(turn.session))
+    return answer if isinstance(answer, str) else None
+
+
+def _remember(program: Program, asked: ChatRequest, answer: str, session: str) -> None:
+    messages = [
+        *asked.history,
+        {"role": "user", "content": asked.user_input},
+        {"role": "assistant", "content": answer},
+    ]
+    program.daemon.programs.continues(program, program.sender, messages, session)

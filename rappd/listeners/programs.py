@@ -11,10 +11,10 @@ import asyncio
 import hashlib
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
 
 import msgspec
 from aiohttp import web
+from msgspec.structs import replace
 
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, brainstem_id
@@ -23,11 +23,10 @@ from neighborhoods.errors import NotPairedError
 from rappd.daemon.app import Daemon
 from rappd.dispatch.rights import PROGRAM, Caller
 from rappd.errors import NotFoundError, RefusedError
-from rappd.federation.errors import UnauthenticatedError
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.federation import callers
 from rappd.listeners.federation.callers import FEDERATION, SIGNED_LIMIT
-from rappd.listeners.loopback.security import from_control
+from rappd.listeners.loopback.request_guard import from_control
 from rappd.tenants.tenant import HOST
 from twins.workspace.listing import scan
 from twins.workspace.rappid import label
@@ -45,14 +44,7 @@ class UnknownModelError(NotFoundError):
     """No brainstem or twin of that name, as far as the caller may know."""
 
 
-class ProtocolOffError(NotFoundError):
-    """The owner switched the protocol off."""
-
-    code = "protocol_off"
-
-
-@dataclass(frozen=True)
-class Program:
+class Program(msgspec.Struct, frozen=True):
     """A foreign program, as its listener authenticated it.
 
     ``sender`` is the ``from`` of its envelopes, ``name`` what it calls itself: shown, never trusted. ``key`` is its
@@ -71,11 +63,10 @@ class Program:
     owners: bool
     control: bool
     only: frozenset[str] | None
-    daemon: Daemon = field(repr=False, compare=False)
+    daemon: Daemon
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """The brainstem or a twin, as programs name it: "brainstem", "twin/SLUG". ``workspace`` is its tenant's name."""
 
     id: str
@@ -87,7 +78,7 @@ class Target:
 def program_of(request: web.Request, protocol: str, *, name: str = "") -> Program:
     """The program that asks. ``name`` is what it calls itself, where its protocol says so.
 
-    Raises ``ProtocolOffError``; at the listener for other machines ``UnauthenticatedError``, ``BadTokenError``,
+    Raises ``protocol_off``; at the listener for other machines ``not_paired``, ``BadTokenError``,
     ``NotPairedError``, ``RefusedError``.
     """
     daemon = request.app[DAEMON]
@@ -102,10 +93,12 @@ def program_of(request: web.Request, protocol: str, *, name: str = "") -> Progra
 
 
 def check_on(daemon: Daemon, protocol: str) -> None:
-    """Raises ``ProtocolOffError`` where the owner switched a protocol off."""
+    """Raises ``protocol_off`` where the owner switched a protocol off."""
     if not daemon.settings.on(f"programs.{protocol}"):
-        raise ProtocolOffError(
-            f"This machine does not answer over {protocol}.", do=f"rappd config set programs.{protocol} on"
+        raise NotFoundError(
+            f"This machine does not answer over {protocol}.",
+            do=f"rappd config set programs.{protocol} on",
+            code="protocol_off",
         )
 
 
@@ -160,7 +153,10 @@ def refused(found: ReportableError) -> str:
 
 def shown_name(text: str) -> str:
     """The name that a program gives itself, as screens can show it."""
-    return "".join(one for one in text[: 4 * MOST_OF_A_NAME] if one.isprintable()).strip()[:MOST_OF_A_NAME]
+    text = text[: 4 * MOST_OF_A_NAME]
+    if not text.isprintable():
+        text = "".join(filter(str.isprintable, text))
+    return text.strip()[:MOST_OF_A_NAME]
 
 
 def _on_this_machine(request: web.Request, protocol: str, called: str) -> Program:
@@ -186,14 +182,14 @@ def _shown_token(request: web.Request) -> tuple[Caller, str] | None:
     if token.count(".") != 2:
         return None
     try:
-        caller, name = request.app[DAEMON].federation.parts.credentials.who(token, None)
+        caller, name = request.app[DAEMON].machines.credentials.now().who(token, None)
     except NotPairedError:
         return None
     except BadTokenError as found:
         if found.reason in _OURS:
             raise
         return None
-    return msgspec.structs.replace(caller, listener=PROGRAM), name or brainstem_id(caller.peer)
+    return replace(caller, listener=PROGRAM), name or brainstem_id(caller.peer)
 
 
 def _from_elsewhere(request: web.Request) -> tuple[Caller, str]:
@@ -202,14 +198,16 @@ def _from_elsewhere(request: web.Request) -> tuple[Caller, str]:
     try:
         caller, name = callers.caller(request)
         if not caller.peer and not caller.caps:
-            raise UnauthenticatedError(
-                "Only paired machines, and programs with a token, may ask that.", do="rappd token issue NAME"
+            raise RefusedError(
+                "Only paired machines, and programs with a token, may ask that.",
+                do="rappd token issue NAME",
+                code="not_paired",
             )
     except ReportableError:
         with suppress(KeyError):
             request.app[SIGNED_LIMIT].take(request.remote or "")
         raise
-    return msgspec.structs.replace(caller, listener=PROGRAM), name or brainstem_id(caller.peer)
+    return replace(caller, listener=PROGRAM), name or brainstem_id(caller.peer)
 
 
 def brainstem_of(program: Program) -> Target:

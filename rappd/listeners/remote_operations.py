@@ -20,7 +20,7 @@ _RECEIVED, _SENT = 1 << 20, 1 << 18
 _HEADER = "x-rappd-"
 
 
-class Carrier(Protocol):
+class TransferLimit(Protocol):
     """Lets each piece through while its caller may ask for it."""
 
     async def received(self, piece: Awaitable[T]) -> T:
@@ -37,7 +37,7 @@ async def answer(
     one: Operation,
     perform: Callable[..., Awaitable[Any]],
     whose: Mapping[type, Any],
-    carrier: Carrier,
+    limit: TransferLimit,
     headers: Mapping[str, str],
 ) -> web.StreamResponse:
     """Performs the operation for a caller that is admitted.
@@ -47,24 +47,24 @@ async def answer(
     named = ((name.lower(), unquote(value)) for name, value in request.headers.items())
     beside = {name.removeprefix(_HEADER): text for name, text in named if name.startswith(_HEADER)}
     given = one.read({**(beside if one.takes_file else request.query), **request.match_info}, as_text=True)
-    known = {**whose, Upload: Upload(_pieces(request, carrier), request.content_length or 0)}
+    known = {**whose, Upload: Upload(_pieces(request, limit), request.content_length or 0)}
     found = await perform(**given, **{name: known[kind] for name, kind in one.of_request.items()})
     if not isinstance(found, OpenDownload):
         return ok(found)
     try:
-        return await _send(request, found, carrier, headers)
+        return await _send(request, found, limit, headers)
     finally:
         found.close()
 
 
-async def _pieces(request: web.Request, carrier: Carrier) -> AsyncIterator[bytes]:
+async def _pieces(request: web.Request, limit: TransferLimit) -> AsyncIterator[bytes]:
     body = request.content.iter_chunked(_RECEIVED)
-    while piece := await carrier.received(anext(body, b"")):
+    while piece := await limit.received(anext(body, b"")):
         yield piece
 
 
 async def _send(
-    request: web.Request, found: OpenDownload, carrier: Carrier, headers: Mapping[str, str]
+    request: web.Request, found: OpenDownload, limit: TransferLimit, headers: Mapping[str, str]
 ) -> web.StreamResponse:
     """Streams a file; the connection breaks off where the caller stalls, or may have it no more."""
     response = web.StreamResponse(headers={**headers, "Content-Type": found.kind})
@@ -76,7 +76,7 @@ async def _send(
     try:
         async with asyncio.timeout(MOST_SECONDS):
             while piece := await asyncio.to_thread(found.file.read, _SENT):
-                await carrier.sent(response.write(piece))
+                await limit.sent(response.write(piece))
     except (ReportableError, TimeoutError, ConnectionError):
         if request.transport is not None:
             request.transport.abort()

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import RequestHandler
 
 log = logging.getLogger(__name__)
@@ -25,6 +26,8 @@ _ANSWER = (
     b"Content-Length: %d\r\n\r\n%b"
 )
 _TEXT = b'{"error":"The request did not arrive in time.","do":"Send it at once.","code":"too_slow"}'
+
+_UNREADABLE = b'{"error":"This is no request that can be read.","do":"Send HTTP/1.1, and the body as it is.","code":"bad_body"}'
 
 
 class Arrival:
@@ -63,8 +66,8 @@ class TimedRequestHandler(RequestHandler):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.is_owners = False
-        """True once the process that connected to a socket of the owner's was found to be no worker."""
+        self.is_owners: bool | None = None
+        """True once the process that connected to a socket of the owner's was found to be no worker; False over TCP, None until known."""
         self._received = 0
         self._head: Arrival | None = None  # of a head that is on its way
         self._body: Arrival | None = None  # of the latest request whose head is whole
@@ -81,6 +84,25 @@ class TimedRequestHandler(RequestHandler):
             self._head, self._body = None, Arrival(self._loop.time(), self._received)
         elif self._head is None and self._waiter is not None and data:
             self._head = Arrival(self._loop.time())
+
+    def log_exception(self, *args: Any, **options: Any) -> None:
+        """A body that cannot be read is its sender's fault, and was refused: the log is for this machine's."""
+        if not isinstance(options.get("exc_info"), web.RequestPayloadError | HttpProcessingError):
+            super().log_exception(*args, **options)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        """Refuses in JSON, and without a line in the log, a request that is no HTTP or is packed in a way that cannot be read."""
+        if status >= 500 or request.writer.output_size:
+            return super().handle_error(request, status, exc, message)
+        refused = web.Response(status=status, body=_UNREADABLE, content_type="application/json")
+        refused.force_close()
+        return refused
 
     def close_if_late(self, now: float) -> None:
         """Ends the connection when the request that it brings is late."""

@@ -13,20 +13,21 @@ from aiohttp import WSMsgType, web
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
+from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.errors import ReportableError
 from neighborhoods.discovery.addresses import network_of
 from rappd.daemon.rate_limit import AddressLimit, RateLimit
 from rappd.errors import RefusedError
-from rappd.features.eggs.for_phones import EggsForPhones
+from rappd.features.eggs.phone_operations import EggsForPhones
 from rappd.features.operation import Operation, OperationTable
-from rappd.listeners.admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.listeners.bodies import (
     InvalidBodyError,
     UnsupportedMediaTypeError,
     ok,
     plain,
-    problem,
+    refused,
 )
+from rappd.listeners.connection_admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
 from rappd.listeners.listening_sockets import listen
 from rappd.listeners.phone_page import page_files
 from rappd.listeners.remote_operations import answer
@@ -156,23 +157,23 @@ async def offer(request: web.Request) -> web.StreamResponse:
 @routes.get("/tether/v2/socket")
 async def socket(request: web.Request) -> web.StreamResponse:
     """The same protocol over a WebSocket, for networks that block UDP; the first frame is the offer without `transport`."""
-    line = web.WebSocketResponse(max_msg_size=FRAME_BYTES, compress=False)
-    await line.prepare(request)
-    channel = _SocketChannel(line, request)
+    websocket = web.WebSocketResponse(max_msg_size=FRAME_BYTES, compress=False)
+    await websocket.prepare(request)
+    channel = _SocketChannel(websocket, request)
     connection = None
     try:
         async with asyncio.timeout(_HELLO_SECONDS):
-            first = await line.receive_str()
+            first = await websocket.receive_str()
         try:
             asked = _object(first)
             _count(request, asked)
             connection, opened = request.app[PHONES].socket(asked, channel, request.remote or "")
         except ReportableError as found:
             channel.send(_text({"type": "stopped", "reason": found.code, **found.as_json()}))
-            return line
+            return websocket
         mark_authenticated(request)  # few at a time, and gone without a proof in ``HANDSHAKE_SECONDS``
         channel.send(_text(opened))
-        async for message in line:
+        async for message in websocket:
             if message.type is not WSMsgType.TEXT:
                 break
             connection.on_text(message.data)
@@ -182,7 +183,7 @@ async def socket(request: web.Request) -> web.StreamResponse:
         if connection is not None:
             connection.on_closed()
         await channel.finish()
-    return line
+    return websocket
 
 
 def _count(request: web.Request, offer: dict[str, Any]) -> None:
@@ -220,9 +221,9 @@ def _operation_route(
 class _SocketChannel:
     """Frames go out in order by one task; a phone that does not read is cut off."""
 
-    def __init__(self, line: web.WebSocketResponse, request: web.Request) -> None:
+    def __init__(self, websocket: web.WebSocketResponse, request: web.Request) -> None:
         self.secure = request.secure
-        self._line, self._transport = line, request.transport
+        self._websocket, self._transport = websocket, request.transport
         self._queue: asyncio.Queue[str | None] = asyncio.Queue(256)
         self._sending = asyncio.create_task(self._send_all())
         self._ending: asyncio.TimerHandle | None = None
@@ -255,11 +256,11 @@ class _SocketChannel:
     async def _send_all(self) -> None:
         try:
             while (text := await self._queue.get()) is not None:
-                await self._line.send_str(text)
+                await self._websocket.send_str(text)
         except ConnectionError:
             return
         finally:
-            await self._line.close()
+            await self._websocket.close()
 
 
 def _text(frame: dict[str, Any]) -> str:
@@ -290,7 +291,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             )
         return await handler(request)
     except ReportableError as found:
-        return problem(found)
+        return await refused(request, found, listener="for phones")
     except web.HTTPException as found:
         if found.status < 400:
             return found
@@ -321,7 +322,9 @@ def _object(text: str) -> dict[str, Any]:
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
+        refuse_privileged_text(text.encode(errors="replace"), listener="for phones")
         raise InvalidBodyError("The body is no JSON object.", do="Send {…}.")
+    refuse_privileged(found, listener="for phones")
     return found
 
 

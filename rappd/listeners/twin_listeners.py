@@ -10,7 +10,6 @@ from aiohttp import web
 from rappd.daemon.app import Daemon
 from rappd.daemon.ports import TWIN_PORTS
 from rappd.errors import ConflictError
-from rappd.features.features import table_of
 from rappd.listeners.loopback import app as loopback
 from rappd.listeners.request_timeout import TimedRunner
 from rappd.tenants.tenant import Tenant
@@ -23,13 +22,14 @@ class TwinListeners:
         self._daemon = daemon
         self._runners: dict[str, web.AppRunner] = {}
         self._listeners: dict[str, socket.socket] = {}
-        self._held: dict[str, socket.socket] = {}
+        self._reserved: dict[str, socket.socket] = {}
 
     async def open(self, tenant: Tenant, wanted: int | None) -> int:
         """Listens for a twin and returns the port. Raises ``ConflictError`` when none is free."""
-        listener = self._held.pop(tenant.name, None) or _listen(wanted)
+        listener = self._reserved.pop(tenant.name, None) or _listen(wanted)
         port: int = listener.getsockname()[1]
-        app = loopback.build_for_twin(self._daemon, tenant, port, table_of(self._daemon))
+        daemon = self._daemon
+        app = loopback.build_for_twin(daemon, tenant, port, lambda: daemon.table)
         runner = TimedRunner(app, access_log=None, handle_signals=False, shutdown_timeout=3.0)
         await runner.setup()
         await web.SockSite(runner, listener).start()
@@ -39,14 +39,14 @@ class TwinListeners:
 
     def hold(self, key: str) -> None:
         """Keeps a twin's port from others until it is opened again, or released. Requests meanwhile wait."""
-        if key in self._listeners and key not in self._held:
-            self._held[key] = self._listeners[key].dup()
+        if key in self._listeners and key not in self._reserved:
+            self._reserved[key] = self._listeners[key].dup()
 
     def let_go(self, key: str) -> None:
         """Releases the port; waiting requests are refused."""
-        held = self._held.pop(key, None)
-        if held is not None:
-            held.close()
+        reserved = self._reserved.pop(key, None)
+        if reserved is not None:
+            reserved.close()
 
     async def close(self, key: str) -> None:
         """Stops listening for a twin."""
@@ -59,7 +59,7 @@ class TwinListeners:
         """Stops listening for all of them; they are booted again at the next start."""
         for key in list(self._runners):
             await self.close(key)
-        for key in list(self._held):
+        for key in list(self._reserved):
             self.let_go(key)
 
 

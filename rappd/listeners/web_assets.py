@@ -12,7 +12,7 @@ from pathlib import Path
 WEB = Path(__file__).parents[1] / "web"
 
 _TYPES = {"js": "text/javascript", "webmanifest": "application/manifest+json", "woff2": "font/woff2"}
-"""Those that a computer may know under another name, or not at all."""
+"""Types that a computer may know under another name, or not at all."""
 
 
 def type_of(name: str) -> str:

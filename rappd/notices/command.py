@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from agents.runtime.programs import DESKTOP, ProgramNotFoundError, find, from_owner, run, why_not_used
+from agents.programs.programs import DESKTOP, ProgramNotFoundError, find, from_owner, run, why_not_used
 from rappd.errors import UsageProblemError
 from rappd.store.notice_table import Notice
 

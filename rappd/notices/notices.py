@@ -42,12 +42,15 @@ class Notices:
         """Keys whose change could not be written down; each later write tries them again."""
         self.watchers: set[Callable[[], None]] = set()
         """Called whenever a notice came or went."""
-        self.applies: dict[str, Callable[[str], bool]] = {}
-        """By kind: False for a subject that is settled, so that its notice is of no use any more."""
+        self._holds: dict[str, Callable[[str], bool]] = {}
 
     def __contains__(self, key: str) -> bool:
         """True for the key of a notice that waits."""
         return key in self._waiting
+
+    def keep_while(self, kind: str, holds: Callable[[str], bool]) -> None:
+        """Settles notices of ``kind`` once ``holds`` is False for their subject: they are of no use any more."""
+        self._holds[kind] = holds
 
     async def load(self) -> None:
         """Reads what waited at the last stop."""
@@ -103,8 +106,8 @@ class Notices:
     def waiting(self) -> list[Notice]:
         """The notices that still apply, the latest first."""
         for one in list(self._waiting.values()):
-            applies = self.applies.get(one.kind)
-            if applies is not None and one.subject and not applies(one.subject):
+            holds = self._holds.get(one.kind)
+            if holds is not None and one.subject and not holds(one.subject):
                 self.settle(one.key)
         return sorted(self._waiting.values(), key=lambda one: -one.at)
 
@@ -112,8 +115,8 @@ class Notices:
         """The notices that the terminal has not told yet, a line each in plain words, the oldest first."""
         new = [one for one in reversed(self.waiting()) if not one.told]
         for one in new:
-            told = replace(one, told=True)
-            self._waiting[one.key] = told
+            marked = replace(one, told=True)
+            self._waiting[one.key] = marked
             self._write(one.key)
         for one in new:
             if one.kind == "failed":  # said, and nothing is left to do
@@ -164,10 +167,10 @@ class Notices:
 
 def failed_later(what: str, name: str, error: Exception) -> tuple[str, str]:
     """(what happened, what to do) when a twin's ``what``, put off until it had answered, failed."""
-    told = f"{what[:1].upper()}{what[1:]} was not done after {name} had answered"
+    sentence = f"{what[:1].upper()}{what[1:]} was not done after {name} had answered"
     if isinstance(error, ReportableError):
-        return f"{told}: {error}", error.do
-    return f"{told}; the log says why.", "rappd logs"
+        return f"{sentence}: {error}", error.do
+    return f"{sentence}; the log says why.", "rappd logs"
 
 
 _PATH = re.compile(r"(?<![\w/:])(?:~|\.)?(?:/[\w.@+~-]+)+/([\w.@+~-]+)")

@@ -6,7 +6,6 @@ and an alias is not followed.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from datetime import datetime
@@ -15,8 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect as forms
 
-from agents.moments.days import NoMomentError
-from agents.moments.wishes import when
+from agents.moments.errors import NoMomentError
 from envelopes.payloads.form import LISTENER_NAME
 from rappd.organism.organism import (
     MEANINGLESS_KEYS,
@@ -186,12 +184,16 @@ class _Reader:
         return value
 
     def _check_repeated(self, node: Any) -> None:
+        from agents.moments.wishes import when
+
+        once = ""
         try:
-            repeated = bool(when(node.value, datetime.now()).rule)
+            if when(node.value, datetime.now()).rule:
+                return
+            once = f" “{node.value[:60]}” comes once: say it in the chat, “remind me …”."
         except NoMomentError:
-            repeated = False
-        if not repeated:
-            self._fault(node, "`timers.when` is a repeated time, such as “every weekday at 9”.")
+            pass
+        self._fault(node, f"`timers.when` is a repeated time, such as “every weekday at 9”.{once}")
 
     def _check_one_of(self, node: Any, form: forms.StructType, found: dict[str, Any], path: str) -> None:
         name, file = str(found.get("name")), str(found.get("file"))
@@ -233,6 +235,8 @@ def _at(node: Any, text: str) -> Fault:
 
 
 def _nearest(name: str, fields: Iterable[str]) -> str:
+    import difflib  # where a name was misspelt, only
+
     known = list(fields)
     close = difflib.get_close_matches(name, known, 1, 0.5)
     return f"Did you mean `{close[0]}`?" if close else f"Known are: {', '.join(known)}."

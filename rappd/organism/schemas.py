@@ -29,11 +29,16 @@ class ListenerSchemas:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._versions: dict[str, tuple[str, int]] = {}
+        self._newest: dict[str, int] = {}
 
     def version(self, form: PayloadForm) -> int:
         """The version of a listener's payload, as ``keep`` found it; 1 for one that was not kept."""
         digest, version = self._versions.get(form.name, ("", 1))
         return version if digest == form.digest() else 1
+
+    def newest(self, form: PayloadForm) -> int:
+        """The highest version that a listener of that name has a schema of: the namespaces up to it are its own."""
+        return self._newest.get(form.name, 1)
 
     def keep(self, forms: Iterable[PayloadForm]) -> None:
         """Writes the schema of each listener that has none yet, or whose texts changed."""
@@ -53,6 +58,7 @@ class ListenerSchemas:
             if version > _MOST_VERSIONS:
                 raise OSError(f"it has {_MOST_VERSIONS} versions")
         text = xsd(form, version).encode()
+        self._newest[form.name] = max([version, *known])
         target = folder / f"v{version}.xsd"
         if not target.is_file() or target.read_bytes() != text:
             folder.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rappd.errors import RappdError
+from rappd.errors import ConflictError, RappdError
 
 
 class SessionClosedError(RappdError):
@@ -43,3 +43,17 @@ class NoSuchEventError(RappdError):
             super().__init__(
                 "There is no such event in this egg.", do=f"Its events go from {first} to {last}."
             )
+
+
+class WorkflowError(RappdError):
+    """A workflow file that cannot be used; the message names the file and the field."""
+
+    code = "bad_workflow"
+    status = 422
+    exit_code = 5
+
+
+class WorkflowStateError(ConflictError):
+    """The run is not in the state that the request takes for granted."""
+
+    code = "workflow_state"

@@ -34,18 +34,18 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
             "by": str(data.get("by", "")),
             "text": str(data.get("text", ""))[:_LONGEST],
         }
-        told = ("parent", "at_seq", "parent_rappid", "branch_at_event", "workflow", "label")
-        return {**event, **noted, **_told(data, *told, *_OF_IMPORTED)}
+        fields = ("parent", "at_seq", "parent_rappid", "branch_at_event", "workflow", "label")
+        return {**event, **noted, **_chosen(data, *fields, *_OF_IMPORTED)}
     if record.verb == HELP and "user_input" in data:
         if record.sender in names:  # of a participant to another machine, for the sentence before
             return None
-        said = {
+        sentence = {
             "kind": "operator_input",
             "by": str(data.get("by", "")),
             "text": str(data["user_input"])[:_LONGEST],
         }
         to = found.get(PARTICIPANT) or names.get(record.recipient, "")
-        return {**event, **said, "to": to, **_told(data, "via", "on_behalf_of", "workflow", "timer")}
+        return {**event, **sentence, "to": to, **_chosen(data, "via", "on_behalf_of", "workflow", "timer")}
     if record.verb == HELP:
         return {
             **event,
@@ -68,7 +68,7 @@ def event_of(record: Event, names: dict[str, str]) -> dict[str, Any] | None:
     return None
 
 
-def _told(data: dict[str, Any], *keys: str) -> dict[str, Any]:
+def _chosen(data: dict[str, Any], *keys: str) -> dict[str, Any]:
     return {key: data[key] for key in keys if key in data}
 
 

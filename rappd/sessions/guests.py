@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, NotRequired, Protocol, TypedDict
 
 import msgspec
 import orjson
@@ -26,6 +26,21 @@ class Guest(msgspec.Struct, frozen=True):
     twin: str = ""
 
 
+class InvitableRow(TypedDict):
+    """A machine, or an agent elsewhere, that could be invited; ``plain``: asked over plain http."""
+
+    name: str
+    plain: bool
+
+
+class ParticipantRow(TypedDict):
+    """An assistant that can be asked in a session; guests have a ``presence``."""
+
+    name: str
+    role: str
+    presence: NotRequired[str]
+
+
 class GuestGateway(Protocol):
     """Reaches other machines for sessions."""
 
@@ -36,11 +51,11 @@ class GuestGateway(Protocol):
         """The guest that the owner names: ``Weather@pi``, ``Ink@pi``, ``pi``, or what was written down. Raises ``NotFoundError``."""
         ...
 
-    async def possible(self) -> list[dict[str, Any]]:
-        """Everybody that could be invited, as ``{name, plain}``; ``plain``: asked over plain http."""
+    async def possible(self) -> list[InvitableRow]:
+        """The machines and agents that could be invited, as ``{name, plain}``; ``plain``: asked over plain http."""
         ...
 
-    def row(self, guest: Guest) -> dict[str, Any] | None:
+    def row(self, guest: Guest) -> ParticipantRow | None:
         """``{name, role, presence}``; None for one that is not paired any more."""
         ...
 

@@ -1,19 +1,78 @@
-"""Everybody who answers in a session, and names for the ids that records carry."""
+"""Participants of a session: speakers with their rights, assistants that answer, and names for the ids in records."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
+from dataclasses import dataclass
+from typing import Protocol
 
+from msgspec.structs import replace
+
+from envelopes.default_user import DEFAULT_USER_GUID
+from rappd.dispatch.rights import DEVICE, Caller
 from rappd.errors import NotFoundError
-from rappd.sessions.guests import Guest, GuestGateway, GuestList
+from rappd.sessions.guests import Guest, GuestGateway, GuestList, ParticipantRow
 from rappd.store.records import Event
 from rappd.tenants.tenant import Tenant
+from rappd.tenants.tenant_endpoints import LOOK
 from rappd.tenants.tenants import Tenants
 from twins.lifecycle.state_index import list_archived, list_purged
 from twins.workspace.listing import scan
 from twins.workspace.workspace import TwinLayout
+
+SCOPES = {"talk": ("HELP.*", "TIMER"), "listen": ()}
+"""Words for people and the capabilities that they stand for."""
+WORKFLOWS = DEVICE("WORKFLOW")
+"""The right to run workflows."""
+OWNER = "Owner"
+"""The owner's name in sessions, which no device may have."""
+
+
+class Speaker(Protocol):
+    """The caller in a session: a device, or the owner at this computer."""
+
+    @property
+    def id(self) -> str:
+        """The device's id; "" for the owner."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The name that everybody sees."""
+        ...
+
+    @property
+    def caps(self) -> tuple[str, ...]:
+        """Capability texts of what it may do."""
+        ...
+
+    @property
+    def user_guid(self) -> str:
+        """The user whose memory counts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """The owner at this computer. In a session with phones, what they said is read by the model, too: no other rights."""
+
+    id: str = ""
+    name: str = OWNER
+    caps: tuple[str, ...] = (*SCOPES["talk"], WORKFLOWS.scope)
+    user_guid: str = DEFAULT_USER_GUID
+
+
+def caller_of(speaker: Speaker) -> Caller:
+    """A speaker as its listener knows it. What is said in a session is never an operator's."""
+    return Caller("tether", caps=speaker.caps, device=speaker.id)
+
+
+def looking_caller_of(speaker: Speaker) -> Caller:
+    """The same as it asks: who may start workflows is the owner, or carries a phone of theirs, and may look, too."""
+    caller = caller_of(speaker)
+    return replace(caller, caps=(*speaker.caps, LOOK)) if WORKFLOWS.admits(caller) else caller
+
 
 _KEY_DIGITS = 8
 """Of a twin's key, at the end of its label in an id."""
@@ -32,19 +91,20 @@ class Participants:
         """The brainstem."""
         return self._tenants.host
 
-    async def listing(self, guests: GuestList) -> list[dict[str, Any]]:
-        """Everybody that can be asked in a session; first who answers what is addressed to nobody."""
+    async def listing(self, guests: GuestList) -> list[ParticipantRow]:
+        """The assistants that can be asked in a session; first the one that answers unaddressed sentences."""
         found = await asyncio.to_thread(scan, self._tenants.layout)
         names = [self.host.title, *(one.name for one in found.twins)]
-        rows = [{"name": name, "role": "twin"} for name in names]
+        rows: list[ParticipantRow] = [{"name": name, "role": "twin"} for name in names]
         rows += [row for one in guests.invited if (row := self._row(one)) is not None]
         return sorted(rows, key=lambda row: row["name"] != self.backend_name(guests))
 
     def backend_name(self, guests: GuestList) -> str:
         """The name of who answers what is addressed to nobody."""
         chosen = guests.backend
-        row = self._row(chosen) if isinstance(chosen, Guest) else {"name": chosen}
-        return str((row or {}).get("name") or self.host.title)
+        row = self._row(chosen) if isinstance(chosen, Guest) else None
+        name = chosen if isinstance(chosen, str) else row["name"] if row is not None else ""
+        return name or self.host.title
 
     async def answering(self, name: str, guests: GuestList) -> Tenant | tuple[str, Guest]:
         """The participant of that name: a tenant, or a guest with its name; the backend for "".
@@ -60,7 +120,7 @@ class Participants:
             raise NotFoundError("Who answers here is not paired any more.", do="rappd sessions backend")
         return await self.named(wanted)
 
-    def _row(self, guest: Guest) -> dict[str, Any] | None:
+    def _row(self, guest: Guest) -> ParticipantRow | None:
         return self.gateway.row(guest)
 
     async def named(self, name: str) -> Tenant:
@@ -75,11 +135,11 @@ class Participants:
         node = self._tenants.host.node[:16]
         known = {one.id: one.title for one in self._tenants.all()}
         ids = {id for one in records for id in (one.sender, one.recipient) if id.endswith(f"_{node}")}
-        away = [id for id in ids - known.keys() if _key_of(id)]
-        if any(id not in self._gone for id in away):
+        unknown = [id for id in ids - known.keys() if _key_of(id)]
+        if any(id not in self._gone for id in unknown):
             found = await asyncio.to_thread(_all_twins, self._tenants.layout)
-            self._gone |= {id: found.get(_key_of(id), "") for id in away}
-        return known | {id: self._gone[id] for id in away if self._gone[id]}
+            self._gone |= {id: found.get(_key_of(id), "") for id in unknown}
+        return known | {id: self._gone[id] for id in unknown if self._gone[id]}
 
 
 def names_on_disk(places: TwinLayout, host: str, machine: str, records: Iterable[Event]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 import orjson
@@ -17,6 +17,17 @@ OPENED = "opened"
 _WORKSPACE = "brainstem"
 
 
+class SessionView(TypedDict):
+    """A session of the record; moments are µs since 1970."""
+
+    id: str
+    thread: str
+    created: int
+    opened: int
+    updated: int
+    count: int
+
+
 class SessionRow(msgspec.Struct, frozen=True):
     """A session as recorded. Moments are µs since 1970; ``opened`` is when it began, or was opened again."""
 
@@ -27,9 +38,16 @@ class SessionRow(msgspec.Struct, frozen=True):
     updated: int
     count: int
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self) -> SessionView:
         """As lists show it."""
-        return msgspec.structs.asdict(self)
+        return {
+            "id": self.id,
+            "thread": self.thread,
+            "created": self.created,
+            "opened": self.opened,
+            "updated": self.updated,
+            "count": self.count,
+        }
 
 
 def thread_of(id: str) -> str:

@@ -12,9 +12,9 @@ import orjson
 
 from envelopes.envelope import DONE, HELP, NOTE
 from rappd.sessions.events import BRANCH, event_of
+from rappd.sessions.participants import OWNER
 from rappd.sessions.recorded_sessions import SessionRow
 from rappd.sessions.replay_page import replay_page
-from rappd.sessions.speakers import OWNER
 from rappd.store.records import Event
 from twins.eggs.session_content import Participant, SessionContent, SessionEvent
 from twins.workspace.rappid import Rappid, label
@@ -23,7 +23,7 @@ _TOLD = ("to", "via", "on_behalf_of", "do", "label")
 
 
 class Cast(msgspec.Struct, frozen=True):
-    """Everybody who may have spoken: names and rappids of brainstem and twins by the ids that records carry."""
+    """The possible speakers of a session: names and rappids of brainstem and twins by the ids that records carry."""
 
     machine: str
     names: dict[str, str]
@@ -106,7 +106,11 @@ def _told_cast(records: Iterable[Event]) -> dict[str, tuple[str, str]]:
 
 
 def _participants(
-    events: list[SessionEvent], cast: Cast, told: dict[str, tuple[str, str]], session: Rappid, owner: str
+    events: list[SessionEvent],
+    cast: Cast,
+    roles_and_personas: dict[str, tuple[str, str]],
+    session: Rappid,
+    owner: str,
 ) -> list[Participant]:
     """The owner, who is there always, and everybody who spoke, in the order in which they did."""
     roles = {OWNER: "operator"}
@@ -119,7 +123,7 @@ def _participants(
             role = "observer"
         else:
             continue
-        before, _ = told.get(one.by, ("", ""))
+        before, _ = roles_and_personas.get(one.by, ("", ""))
         roles.setdefault(one.by, before if before in ("coordinator", "twin") else role)
 
     def rappid_of(name: str) -> str:
@@ -127,7 +131,7 @@ def _participants(
         return cast.rappids.get(name) or Rappid.mint(owner, label(name, otherwise="guest"), seed).text
 
     return [
-        Participant(rappid_of(name), role, name, told.get(name, ("", ""))[1])
+        Participant(rappid_of(name), role, name, roles_and_personas.get(name, ("", ""))[1])
         for name, role in roles.items()
         if name
     ]

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
-from rappd.sessions.recorded_sessions import SessionRow
+from rappd.sessions.recorded_sessions import SessionRow, SessionView
 from rappd.sessions.sessions import Session, Sessions
+
+
+class ShownSession(SessionView):
+    """A session: who is in it, and if phones join it."""
+
+    here: list[str]
+    closed: bool
+    current: bool
 
 
 class CurrentSession:
@@ -31,7 +38,7 @@ class CurrentSession:
         """Makes a session the current one."""
         self._id = session.id
 
-    async def shown(self, row: SessionRow) -> dict[str, Any]:
+    async def shown(self, row: SessionRow) -> ShownSession:
         """A session as lists show it: who is in it, and if phones join it."""
         current = self._id or (await self._sessions.find("")).id
         session = self._sessions.opened(row.id)

@@ -10,7 +10,7 @@ import orjson
 from envelopes.codecs import emergence
 from envelopes.envelope import DONE, ERROR, HELP, NOTE, THREAD, Envelope, new_id
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.dispatch.rows import now
+from rappd.dispatch.envelope_rows import now
 from rappd.dispatch.unrecorded_replies import UnrecordedReplyError
 from rappd.errors import NotFoundError
 from rappd.sessions.events import SESSION_END
@@ -57,7 +57,7 @@ class SessionRecord:
     async def events(
         self, thread: str, *, after: int = 0, first: int | None = None, last: int | None = None
     ) -> list[Event]:
-        """Its events in order; none where there is no such thread yet."""
+        """The thread's events in order; none where there is no such thread yet."""
         with contextlib.suppress(NotFoundError):
             return await self._store.thread_events(thread, after=after, first=first, last=last)
         return []
@@ -77,9 +77,9 @@ class SessionRecord:
     async def end_interrupted(self, thread: str, records: list[Event]) -> None:
         """Writes an ERROR for each HELP that an earlier run was asked and did not answer; later on a full disk."""
         for asked, data in _unanswered(records):
-            told = {"code": 500, "msg": "This was cut off before it was done.", "reason": "interrupted"}
-            told |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
-            reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, told)
+            refusal = {"code": 500, "msg": "This was cut off before it was done.", "reason": "interrupted"}
+            refusal |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
+            reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, refusal)
             with contextlib.suppress(UnrecordedReplyError):  # a session can be read without
                 await self._dispatcher.record_reply(reply, thread)
 
@@ -101,9 +101,9 @@ class SessionRecord:
             after = records[-1].n
             await self.flush()
         for asked, data in _unanswered(copied):
-            told = {"code": 409, "msg": "It was answered in the other session.", "reason": "branched"}
-            told |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
-            reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, told)
+            refusal = {"code": 409, "msg": "It was answered in the other session.", "reason": "branched"}
+            refusal |= {"agent": data["agent"]} if "agent" in data else {"do": "Ask again."}
+            reply = Envelope(asked.id, asked.recipient, asked.sender, ERROR, refusal)
             await self._dispatcher.record_reply(reply, thread)
 
     def _noted(self, thread: str, kind: str, by: str, text: str, more: dict[str, Any]) -> Envelope:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -22,7 +22,47 @@ _MOST_CAST = 200
 _LONGEST = 100_000
 
 
-def described(content: SessionContent) -> dict[str, Any]:
+class SessionEggView(TypedDict):
+    """A session egg without its events. ``unpinned`` is a sentence about what its hashes do not cover, "" for none."""
+
+    title: str
+    description: str
+    rappid: str
+    participants: list[dict[str, str]]
+    events: int
+    last_event: int
+    page: bool
+    pinned: bool
+    unpinned: str
+    parent_rappid: str
+    branch_at_event: int | None
+    made_at: str
+    made_by: str
+
+
+class EventView(TypedDict):
+    """A ``SessionEvent``."""
+
+    event: int
+    event_id: str
+    kind: str
+    ts: str
+    by: str
+    data: dict[str, Any]
+
+
+class ReplayMaterial(TypedDict):
+    """The material of a replay: ``events`` in one shape.
+
+    Where the egg brought a page of another maker, ``foreign`` is True and ``transcript`` is as that page takes it.
+    """
+
+    events: list[EventView]
+    foreign: bool
+    transcript: list[Any]
+
+
+def described(content: SessionContent) -> SessionEggView:
     """The egg without its events: who was there, and what its hashes cover."""
     missing = [] if content.page_pinned else ["its page" if content.page else "a page, for it has none"]
     missing += [] if content.transcript_pinned else ["its transcript"]
@@ -30,7 +70,7 @@ def described(content: SessionContent) -> dict[str, Any]:
         "title": content.title,
         "description": content.description,
         "rappid": content.rappid,
-        "participants": [msgspec.structs.asdict(one) for one in content.participants],
+        "participants": msgspec.to_builtins(content.participants),
         "events": len(content.events),
         "last_event": content.last_event,
         "page": bool(content.page),
@@ -43,14 +83,11 @@ def described(content: SessionContent) -> dict[str, Any]:
     }
 
 
-def replayed(content: SessionContent) -> dict[str, Any]:
-    """The material of a replay: ``events`` in one shape.
-
-    Where the egg brought a page of another maker, ``foreign`` is True and ``transcript`` is as that page takes it.
-    """
+def replayed(content: SessionContent) -> ReplayMaterial:
+    """The material of the egg's replay."""
     foreign = is_foreign(content)
     return {
-        "events": [msgspec.structs.asdict(one) for one in content.events],
+        "events": msgspec.to_builtins(content.events),
         "foreign": foreign,
         "transcript": content.transcript if foreign else [],
     }
@@ -75,8 +112,8 @@ async def branch_from_egg(
     id = new_id()
     thread = thread_of(id)
     sessions.record.begin(id)
-    taken = [one for one in content.events if one.event <= last]
-    for number, one in enumerate(taken, 1):
+    kept = [one for one in content.events if one.event <= last]
+    for number, one in enumerate(kept, 1):
         if (noted := _noted(one)) is not None:
             sessions.record.note(thread, *noted)
         if number % _AT_ONCE == 0:
@@ -97,6 +134,6 @@ def _noted(event: SessionEvent) -> tuple[str, str, str, dict[str, Any]] | None:
     text = event.text[:_LONGEST]
     if not text and event.kind != CLEAR:
         return None
-    told: dict[str, Any] = {key: event.data[key] for key in _FIELDS if key in event.data}
+    fields: dict[str, Any] = {key: event.data[key] for key in _FIELDS if key in event.data}
     kind = event.kind if event.kind in _CARRIED else "note"
-    return kind, event.by, text, {"imported": event.ts or True, **told}
+    return kind, event.by, text, {"imported": event.ts or True, **fields}

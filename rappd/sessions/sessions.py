@@ -19,11 +19,10 @@ from rappd.errors import NotFoundError, StoreError
 from rappd.sessions.errors import AskedElsewhereError, SessionClosedError
 from rappd.sessions.events import BRANCH, CLEAR, SESSION_END, SESSION_START, event_of
 from rappd.sessions.guests import BACKEND, INVITED, LEFT, Guest, GuestList
-from rappd.sessions.participants import Participants
+from rappd.sessions.participants import WORKFLOWS, Participants, Speaker, caller_of
 from rappd.sessions.recorded_sessions import OPENED, SessionRow, find_session, thread_of
-from rappd.sessions.sentences import Say, Sentences
+from rappd.sessions.sentence_routing import Say, Sentences
 from rappd.sessions.session_record import SessionRecord, page_of
-from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
 from rappd.store.records import Event
 from rappd.store.store import Store
 from twins.background_tasks import BackgroundTasks
@@ -36,7 +35,7 @@ _RECENT = 24
 
 
 class Listener(Protocol):
-    """Somebody who sees a session: a phone, or a page of this computer.
+    """A screen that shows a session: a phone, or a page of this computer.
 
     ``behind`` is True once it got a page that others follow: it gets them when it asks.
     """
@@ -66,18 +65,18 @@ class Asking:
 
 
 class Session:
-    """An open session: its thread and its listeners. ``said`` are the ids of its recorded sentences."""
+    """An open session: its thread and its listeners. ``recorded_ids`` are the ids of its recorded sentences."""
 
     def __init__(self, id: str) -> None:
         self.id, self.thread = id, thread_of(id)
         self.recent: deque[Event] = deque(maxlen=_RECENT)
-        """Its last events, as far as they were shown: what a participant that is asked knows of it."""
+        """The session's last events, as far as they were shown: what a participant that is asked knows of it."""
         self.last_seq = 0
         self.fresh: list[Event] = []
         """Events that were recorded after those."""
         self.listeners: set[Listener] = set()
         self.news = asyncio.Event()
-        self.said: set[str] = set()
+        self.recorded_ids: set[str] = set()
         self.asking: dict[str, Asking] = {}
         """Sentences under way, by their ids: those before their place in the record, too."""
         self.guests = GuestList()
@@ -89,12 +88,12 @@ class Session:
         return sorted({one.name for one in self.listeners})
 
     def on_events(self, records: list[Event]) -> None:
-        """These were recorded."""
+        """Called after ``records`` were recorded."""
         self.fresh += records
         self.news.set()
 
     def take(self, records: list[Event]) -> None:
-        """Its next events."""
+        """Appends the session's next events."""
         self.recent.extend(records)
         self.last_seq = records[-1].n if records else self.last_seq
 
@@ -234,34 +233,34 @@ class Sessions:
             session.listeners.discard(listener)
             self._show_presence(session)
 
-    def say(self, session: Session, speaker: Speaker, said: Say) -> Asking | None:
+    def say(self, session: Session, speaker: Speaker, sentence: Say) -> Asking | None:
         """Asks a participant, beside everything else.
 
         An event is asked once, however often it is repeated: a repeat of one under way gets that one, and None is
         for what was asked before. What could not be recorded counts as never asked. Raises
         ``SessionClosedError``, ``AskedElsewhereError``.
         """
-        id = said.event_id
+        id = sentence.event_id
         if id in session.asking:
             return session.asking[id]
-        if id in session.said:
+        if id in session.recorded_ids:
             return None
         self._check_open(session)
-        if any(id in other.said or id in other.asking for other in self._open.values()):
+        if any(id in other.recorded_ids or id in other.asking for other in self._open.values()):
             raise AskedElsewhereError
         recorded: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
         def is_recorded() -> None:
-            session.said.add(id)
+            session.recorded_ids.add(id)
             if not recorded.done():
                 recorded.set_result(None)
 
         def speak() -> Work:
             return self._sentences.ask(
-                session.thread, session.guests, session.recent, speaker, said, is_recorded
+                session.thread, session.guests, session.recent, speaker, sentence, is_recorded
             )
 
-        interrupting = said.via == "mic" and WORKFLOWS.admits(caller_of(speaker))
+        interrupting = sentence.via == "mic" and WORKFLOWS.admits(caller_of(speaker))
         work = (self._interject(session, speak) if interrupting else None) or speak()
         asking = session.asking[id] = Asking(recorded, self._tasks.spawn(work))
         asking.answered.add_done_callback(lambda task: _over(session, id, asking))
@@ -279,7 +278,7 @@ class Sessions:
         records = await self.record.events(session.thread)
         await self.record.end_interrupted(session.thread, records)
         session.closed = await self.record.is_closed(session.thread)
-        session.said = await asyncio.to_thread(_sentences_of, records)
+        session.recorded_ids = await asyncio.to_thread(_sentences_of, records)
         session.guests.take(records)
         session.take(records)
         self._look_after(session)

@@ -37,6 +37,8 @@ class Settings:
     def __init__(self, values: Mapping[str, Value], environment: Mapping[str, str]) -> None:
         """``environment``: the variables they were read from; whatever else the daemon takes from them is found there."""
         self._values = dict(values)
+        self._switches: dict[str, bool] = {}  # read for each request
+        self._lists: dict[str, tuple[str, ...]] = {}
         self.environment = environment
 
     @classmethod
@@ -84,7 +86,9 @@ class Settings:
 
     def on(self, name: str) -> bool:
         """A switch. Anything that is not clearly "on" is off."""
-        return self.text(name).lower() in _ON
+        if name not in self._switches:
+            self._switches[name] = self.text(name).lower() in _ON
+        return self._switches[name]
 
     def choice(self, name: str) -> str:
         """One of a setting's choices; any other text falls back to the default."""
@@ -101,7 +105,9 @@ class Settings:
 
     def items(self, name: str) -> tuple[str, ...]:
         """A list written with commas."""
-        return tuple(item.strip() for item in self.text(name).split(",") if item.strip())
+        if name not in self._lists:
+            self._lists[name] = tuple(filter(None, map(str.strip, self.text(name).split(","))))
+        return self._lists[name]
 
 
 def check(setting: Setting, text: str) -> str:
@@ -147,7 +153,7 @@ def check(setting: Setting, text: str) -> str:
 
 
 def _check_networks(setting: Setting, text: str) -> None:
-    from neighborhoods.auth.ipv6_admission import (
+    from neighborhoods.auth.ipv6_networks import (
         WIDEST_NAMED,
         ipv6_network,
     )  # only who sets one needs it
@@ -234,8 +240,8 @@ def _read_toml(home: Home) -> dict[str, str]:
     try:
         found = tomllib.loads(files.read(home.config).text)
     except tomllib.TOMLDecodeError as error:
-        said = str(error).rstrip(".")
-        raise UsageProblemError(f"{home.config} cannot be read: {said}.", do=_MEND) from error
+        problem = str(error).rstrip(".")
+        raise UsageProblemError(f"{home.config} cannot be read: {problem}.", do=_MEND) from error
     flat: dict[str, str] = {}
     for key, value in found.items():
         if isinstance(value, dict):

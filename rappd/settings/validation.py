@@ -18,7 +18,7 @@ class SettingWarning(NamedTuple):
 
 
 def doubts(settings: Settings, values: Iterable[Value] | None = None) -> Iterator[SettingWarning]:
-    """Those among ``values``, all by default. What is secret is not looked at."""
+    """Warnings about ``values``, all settings by default. Secret ones are not looked at."""
     for value in settings.all() if values is None else values:
         if value.source == "default" or value.setting.secret or is_any_port(value.setting, value.text):
             continue

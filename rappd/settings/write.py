@@ -156,8 +156,8 @@ def _parsed(home: Home, file: TextFile) -> TOMLDocument:
 
 
 def _unreadable(home: Home, error: Exception) -> UsageProblemError:
-    said = str(error).rstrip(".")
-    return UsageProblemError(f"{home.config} cannot be read: {said}.", do="mend the file, or move it away")
+    problem = str(error).rstrip(".")
+    return UsageProblemError(f"{home.config} cannot be read: {problem}.", do="mend the file, or move it away")
 
 
 def _typed(setting: Setting, text: str) -> str | int | bool:

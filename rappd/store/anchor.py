@@ -9,11 +9,11 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 
-from envelopes.codecs.hash_chain import GENESIS
+from envelopes.codecs.emergence import GENESIS
 from envelopes.identity.anchor import (
     ABSENT,
     Anchor,
@@ -54,6 +54,17 @@ _STATE = """SELECT (SELECT coalesce(max(seq), 0) FROM events), (SELECT counter F
     (SELECT id FROM database_id)"""
 
 
+class AnchorView(TypedDict):
+    """The newest anchor, the number of events after it, and what contradicts it."""
+
+    counter: int
+    events: int
+    at: int
+    closed: bool
+    unanchored: int
+    problems: list[str]
+
+
 @dataclass(slots=True)
 class AnchorReport:
     """The event log compared with its newest anchor. ``problems`` is empty when it continues it.
@@ -71,7 +82,7 @@ class AnchorReport:
         """Number of events after the anchor."""
         return max(0, self.events - self.anchor.events) if self.anchor else self.events
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> AnchorView:
         """For scripts and screens."""
         anchor = self.anchor
         return {

@@ -72,7 +72,7 @@ class AnchorProof:
         self._path = database.with_name(NAME)
         self._witnesses = list(witnesses)
         self._root = EventRoot()
-        self._held: dict[int, list[tuple[Anchor, str]]] = {}
+        self._pending: dict[int, list[tuple[Anchor, str]]] = {}
         self._hashes: set[tuple[int, str]] = set()
         self._differs = False
         with AnchorFile(self._path) as file, file.snapshot():
@@ -95,7 +95,7 @@ class AnchorProof:
 
     def stops(self, total: int) -> Iterator[int]:
         """Numbers of events after which ``compare`` wants to be called."""
-        yield from sorted(events for events in self._held if events <= total)
+        yield from sorted(events for events in self._pending if events <= total)
 
     def compare(self, db: sqlite3.Connection, events: int, ends: dict[int, tuple[int, bytes]]) -> None:
         """Compares the first ``events`` events, whose threads end as ``ends`` says, with what was signed."""
@@ -103,7 +103,7 @@ class AnchorProof:
             self._root.put(number, octets)
         self.touched.clear()
         root = self._root.root().hex()
-        for anchor, source in self._held.pop(events):
+        for anchor, source in self._pending.pop(events):
             if anchor.root != root or anchor.threads != self._root.threads:
                 self._contradicted(
                     anchor, source, f"the first {events} events are not those that were signed"
@@ -116,8 +116,8 @@ class AnchorProof:
         ).fetchone()
         if made_anew(self._database, database) and not self._restored and not self._contradicted_before:
             self._add(MADE_ANEW)
-        for last in sorted(self._held):
-            for anchor, source in self._held[last]:
+        for last in sorted(self._pending):
+            for anchor, source in self._pending[last]:
                 gone = f"{last - events} of {last} events that were signed are gone from the end"
                 self._contradicted(anchor, source, gone)
         self._check_file(counter, events)
@@ -165,7 +165,7 @@ class AnchorProof:
     def _hold(self, anchor: Anchor, source: str) -> None:
         if (anchor.events, anchor.hash + source) not in self._hashes:
             self._hashes.add((anchor.events, anchor.hash + source))
-            self._held.setdefault(anchor.events, []).append((anchor, source))
+            self._pending.setdefault(anchor.events, []).append((anchor, source))
 
     def _check_file(self, counter: int, events: int) -> None:
         """The record of its anchors in the database; they are read anew, for a later one may have been signed."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rappd.store.operations import Row, SqlStatement
+from rappd.store.write_operations import Row, SqlStatement
 
 SEARCH_EVENTS = 20_000
 """Events that one statement of a search looks at."""

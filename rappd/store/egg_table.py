@@ -3,10 +3,25 @@
 from __future__ import annotations
 
 import time
+from typing import TypedDict
 
-from neighborhoods.storage import EGG
-from rappd.store.operations import InboxClaim
+from neighborhoods.durable_tables import EGG
 from rappd.store.store import Store
+from rappd.store.write_operations import InboxClaim
+
+
+class KeptEgg(TypedDict):
+    """An egg that was taken in."""
+
+    id: str
+    name: str
+    size: int
+
+
+class EggKept(TypedDict):
+    """The answer to who sent an egg."""
+
+    arrived: KeptEgg
 
 
 class EggTable:

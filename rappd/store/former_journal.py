@@ -62,17 +62,17 @@ def finish_journal(path: Path, db: sqlite3.Connection) -> None:
         os.close(descriptor)
 
 
-def _last_frame(held: bytes, mark: bytes, carried: int) -> int:
+def _last_frame(content: bytes, mark: bytes, carried: int) -> int:
     """The number of the last whole frame that follows what the database has; ``carried`` when there is none."""
-    if len(held) < _HEAD.size:
+    if len(content) < _HEAD.size:
         return carried
-    magic, marked, seed = _HEAD.unpack_from(held)
+    magic, marked, seed = _HEAD.unpack_from(content)
     if (magic, marked) != (_MAGIC, mark):
         return carried
     at, last = _HEAD.size, None
-    while at + _FRAME.size <= len(held):
-        size, checksum, number = _FRAME.unpack_from(held, at)
-        body = held[at + _FRAME.size - 8 : at + _FRAME.size + size]
+    while at + _FRAME.size <= len(content):
+        size, checksum, number = _FRAME.unpack_from(content, at)
+        body = content[at + _FRAME.size - 8 : at + _FRAME.size + size]
         if len(body) != 8 + size or zlib.crc32(body, seed) != checksum:
             break
         if number != last + 1 if last is not None else number > carried + 1:

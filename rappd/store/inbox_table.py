@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import orjson
 
-from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim, InboxState, Row, SqlStatement
 from rappd.store.store import Store
+from rappd.store.write_operations import CLAIM_STATE, ClaimState, InboxClaim, InboxState, Row, SqlStatement
 
 DONE_KEPT_SECONDS = 8 * 86_400
 """Seconds for which a repeated request gets its recorded reply: longer than any outbox keeps it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rappd.store.operations import Row, SqlStatement
+from rappd.store.write_operations import Row, SqlStatement
 
 _OF_CONVERSATIONS = "SELECT thread, model FROM conversations WHERE model != ''"
 _OF_TWINS = "SELECT twin, model FROM twin_models"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
+from rappd.store.write_operations import SqlStatement
 
 _SET = """INSERT INTO notices(key, kind, at, what, do, subject, told) VALUES(?,?,?,?,?,?,?) ON CONFLICT(key) DO UPDATE SET
     at = excluded.at, what = excluded.what, do = excluded.do, subject = excluded.subject, told = excluded.told"""

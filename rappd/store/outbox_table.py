@@ -1,13 +1,13 @@
-"""The outbox: envelopes that wait for peers (``neighborhoods.storage.OutboxStorage``)."""
+"""The outbox: envelopes that wait for peers (``neighborhoods.durable_tables.OutboxStorage``)."""
 
 from __future__ import annotations
 
 import orjson
 
-from neighborhoods.storage import EGG, OutboxState, OutgoingEnvelope
-from rappd.store.operations import Row, SqlStatement
+from neighborhoods.durable_tables import EGG, OutboxState, OutgoingEnvelope
 from rappd.store.reader import uuid_start
 from rappd.store.store import Store
+from rappd.store.write_operations import Row, SqlStatement
 
 SHOWN = 1_000
 """Most rows that a prefix finds."""
@@ -47,7 +47,7 @@ _FORGET = """DELETE FROM outbox WHERE number IN (SELECT value FROM json_each(?))
 
 
 class OutboxTable:
-    """Fulfils ``neighborhoods.storage.OutboxStorage``. All methods raise ``StoreError``."""
+    """Fulfils ``neighborhoods.durable_tables.OutboxStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""The table of peers, and of those whose trust was ended (``neighborhoods.storage.PeerStorage``)."""
+"""The table of peers, and of those whose trust was ended (``neighborhoods.durable_tables.PeerStorage``)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import orjson
 
 from neighborhoods.peer import Peer
 from rappd.store.anchor_file import Note, Revoked
-from rappd.store.operations import Row, SqlStatement
 from rappd.store.store import Store
+from rappd.store.write_operations import Row, SqlStatement
 
 _PEERS = """SELECT fingerprint, name, whose, public_key, certificate, sealing_key, scopes, paired_at,
     called, address, seen_at, offered, note FROM peers ORDER BY name, fingerprint"""
@@ -25,7 +25,7 @@ _SEEN = "UPDATE peers SET address = ?, seen_at = ? WHERE fingerprint = ? AND see
 
 
 class PeerTable:
-    """Fulfils ``neighborhoods.storage.PeerStorage``. All methods raise ``StoreError``."""
+    """Fulfils ``neighborhoods.durable_tables.PeerStorage``. All methods raise ``StoreError``."""
 
     def __init__(self, store: Store, note: Note | None = None) -> None:
         """``note`` gets each revocation, to write it down outside of the database; None for reading only."""

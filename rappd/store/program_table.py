@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
+from rappd.store.write_operations import SqlStatement
 
 _ALL = """SELECT protocol, key, name, first, last, turns, tokens, cost_usd, error, error_at FROM programs
     ORDER BY last"""

@@ -31,6 +31,13 @@ _BELOW = f"""WITH RECURSIVE below(row, thread) AS (
         UNION SELECT threads.number, threads.id FROM below CROSS JOIN threads ON parent = thread LIMIT ?2
     ) {_THREAD} JOIN below ON number = row ORDER BY json_array_length(path), created, number"""  # noqa: S608
 
+_AFTER = f"""WITH RECURSIVE below(row, thread) AS (
+        SELECT number, id FROM threads {_IS}
+        UNION SELECT threads.number, threads.id FROM below CROSS JOIN threads ON parent = thread
+    ) {_EVENT} WHERE events.thread IN (SELECT row FROM below) AND seq > (
+        SELECT min(seq) FROM events WHERE events.thread IN (SELECT row FROM below) AND events.id = ?2
+    ) ORDER BY seq LIMIT ?3"""  # noqa: S608
+
 _LAST_TALKS = """WITH RECURSIVE one(name) AS (
         SELECT min(workspace) FROM threads WHERE workspace != 'brainstem'
         UNION ALL SELECT (
@@ -204,6 +211,12 @@ class Reader:
                 (thread, kind),
             ).fetchall()
         return [bytes(row[0]) for row in rows]
+
+    def after_event(self, thread: str, id: str, limit: int = 10_000) -> list[Event]:
+        """The events of a thread, and of those below it, since the one of that id, in the order they were written."""
+        with in_words(self._path):
+            rows = self._db.execute(_AFTER, (thread, id, limit)).fetchall()
+        return [Event(*row) for row in rows]
 
     def last_notes(self, caller: str, kind: str) -> dict[str, int]:
         """The moment (µs since 1970) of the last NOTE of that kind, for each thread of a caller that has one."""

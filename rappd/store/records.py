@@ -81,7 +81,7 @@ class ThreadRow:
 
     @property
     def names(self) -> list[str]:
-        """Its path: the names from its root, which is named by its id, to it."""
+        """The thread's path: the names from its root, which is named by its id, to it."""
         found: list[str] = msgspec.json.decode(self.path, type=list[str]) if self.path else [self.id]
         return found
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
+from rappd.store.write_operations import SqlStatement
 
 _GET = "SELECT state FROM listener_states WHERE root = ? AND thread = ? AND workspace = ? AND listener = ? AND at >= ?"
 _END = "DELETE FROM listener_states WHERE root = ?"

@@ -12,9 +12,17 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from rappd.errors import StoreError
 from rappd.store.connections import in_words
-from rappd.store.operations import ClaimState, InboxClaim, InboxReply, InboxStart, Item, Row, SqlStatement
 from rappd.store.reader import Reader
 from rappd.store.records import Counts, Event, Record, ThreadBelow, ThreadInfo, ThreadRow
+from rappd.store.write_operations import (
+    ClaimState,
+    InboxClaim,
+    InboxReply,
+    InboxStart,
+    Item,
+    Row,
+    SqlStatement,
+)
 from rappd.store.writer import Follower, NoWriter, Writer
 
 READERS = 2
@@ -176,7 +184,7 @@ class Store:
         return await self._read(Reader.has_session, caller, session)
 
     async def threads_below(self, caller: str, id: str | None = None) -> list[ThreadBelow]:
-        """See ``Reader.threads_below``."""
+        """Threads below those of a caller; with ``id`` that one alone, by its index."""
         return await self._read(Reader.threads_below, caller, id)
 
     async def threads_by(self, caller: str) -> list[ThreadRow]:
@@ -190,6 +198,10 @@ class Store:
     async def notes(self, thread: str, kind: str) -> list[bytes]:
         """The NOTEs of that kind on a thread, in order, as they were recorded."""
         return await self._read(Reader.notes, thread, kind)
+
+    async def after_event(self, thread: str, id: str) -> list[Event]:
+        """``Reader.after_event``: what was written on a thread, and below it, since an event."""
+        return await self._read(Reader.after_event, thread, id)
 
     async def last_notes(self, caller: str, kind: str) -> dict[str, int]:
         """``Reader.last_notes``: moments of the last NOTEs of that kind, by thread."""

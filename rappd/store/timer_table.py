@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
+from rappd.store.write_operations import SqlStatement
 
 _SET = """INSERT INTO timers(id, kind, rule, zone, next, caller, detail, last, outcome, failed_since)
     VALUES(?,?,?,?,?,?,?,?,?,?) ON CONFLICT(id) DO UPDATE SET kind = excluded.kind,

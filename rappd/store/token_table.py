@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import orjson
 
-from neighborhoods.storage import IssuedToken
+from neighborhoods.durable_tables import IssuedToken
 from rappd.store.anchor_file import Note, Revoked
-from rappd.store.operations import SqlStatement
 from rappd.store.store import Store
+from rappd.store.write_operations import SqlStatement
 
 _ISSUE = "INSERT OR REPLACE INTO issued_tokens(jti, name, caps, issued_at, expires_at) VALUES(?,?,?,?,?)"
 _REVOKE = "INSERT INTO revoked_tokens(jti, at) VALUES(?, ?) ON CONFLICT(jti) DO NOTHING"

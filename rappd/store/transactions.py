@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from envelopes.codecs.hash_chain import GENESIS, link
+from envelopes.codecs.emergence import GENESIS, link
 from rappd.store import connections
-from rappd.store.operations import InboxReply, Item, MultiRowStatement, Other, SqlStatement, execute
 from rappd.store.records import Event, ListenerState, Record, ThreadInfo
+from rappd.store.write_operations import InboxReply, Item, MultiRowStatement, Other, SqlStatement, execute
 
 Waiter = asyncio.Future[Any]
 Entry = tuple[Item | None, Waiter | None, bool]

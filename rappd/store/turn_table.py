@@ -65,13 +65,14 @@ async def recorded_turn(store: Store, sender: str, id: str, workspace: str) -> R
     return None
 
 
-async def recorded_turns(store: Store, sender: str, workspace: str, session: str) -> list[TurnRow]:
-    """Named turns of ``sender`` in a session, the latest change first; ``session`` may end in ``*`` for all that begin so.
+async def recorded_turns(
+    store: Store, sender: str, workspace: str, session: str, *, begins: bool = False
+) -> list[TurnRow]:
+    """Named turns of ``sender`` in a session, the latest change first; with ``begins`` in all whose names begin so.
 
     Looks at all threads.
     """
-    whole = not session.endswith("*")
-    text = orjson.dumps(session.removesuffix("*")).decode()
-    literal = "".join(f"[{one}]" if one in "*?[" else one for one in (text if whole else text[:-1]))
-    rows = await store.rows(_LIST, (sender, workspace, literal if whole else f"{literal}*", MOST))
+    text = orjson.dumps(session).decode()
+    literal = "".join(f"[{one}]" if one in "*?[" else one for one in (text[:-1] if begins else text))
+    rows = await store.rows(_LIST, (sender, workspace, f"{literal}*" if begins else literal, MOST))
     return [TurnRow(*row) for row in rows]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from envelopes.codecs.hash_chain import GENESIS, link
+from envelopes.codecs.emergence import GENESIS, link
 from envelopes.envelope import PARENT, THREAD_PATH, thread_id, thread_id_below
 from rappd.store import schema
 from rappd.store.anchor_proof import Anchored, AnchorProof
@@ -42,7 +42,7 @@ _ANY_PARENT = b'"_x_parent":'
 
 
 class Finding(NamedTuple):
-    """Something wrong at the ``n``-th event of ``thread``; ``n`` 0: the thread, thread "": the file."""
+    """A problem at the ``n``-th event of ``thread``; ``n`` 0: the thread, thread "": the file."""
 
     thread: str
     n: int
@@ -263,13 +263,13 @@ class _Check:
 
     def _contradicted(self, db: sqlite3.Connection, seq: int, body: bytes) -> bool:
         try:
-            told = _read_columns(body)
+            written = _read_columns(body)
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return False  # not an envelope, so nothing that could contradict
         columns = db.execute(
             "SELECT id, sender, recipient, verb, parent FROM events WHERE seq = ?", (seq,)
         ).fetchone()
-        return bool(columns != (told.id, told.sender, told.recipient, told.verb, told.parent))
+        return bool(columns != (written.id, written.sender, written.recipient, written.verb, written.parent))
 
     def _out_of_step(self, thread: int, n: int, last: int) -> None:
         if n > last + 1:
@@ -300,10 +300,10 @@ class _Check:
         """Checks where each thread that another one began hangs: its id follows from that, its first event says it."""
         for row in db.execute(_PLACES, (msgspec.json.encode(list(self._paths)).decode(),)):
             number, id, workspace, caller, session, parent, path, parents_path, root = row
-            told = self._paths.get(number, [])
+            paths = self._paths.get(number, [])
             if parent is None:
                 moved = path is not None or session is None or id != thread_id(workspace, caller, session)
-                wrong = moved and (path is not None or bool(told))
+                wrong = moved and (path is not None or bool(paths))
             else:
                 names = _names(path)
                 above = _names(parents_path) or [parent]
@@ -312,7 +312,7 @@ class _Check:
                     or not root
                     or names[: len(above)] != above
                     or id != thread_id_below(names[0], names[1:])
-                    or (number in self._paths and told[1:] != names[1:])
+                    or (number in self._paths and paths[1:] != names[1:])
                 )
             if wrong:
                 self.note(number, 0, "its place below another thread was changed")

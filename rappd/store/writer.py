@@ -15,10 +15,10 @@ from typing import Any
 
 from rappd.errors import StoreError
 from rappd.store import connections
-from rappd.store.operations import Item, bytes_of, threads_of
 from rappd.store.records import Event, Record, ThreadInfo
 from rappd.store.transactions import CommitResult, Entry, Resolutions, TransactionWriter, Waiter
 from rappd.store.write_ahead_log import FsyncThread, SqliteWalFile, ThreadWakeup, WalCheckpointer
+from rappd.store.write_operations import Item, bytes_of, threads_of
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ class Writer:
         self._pending.append((item, waiter, strict))
         if waiter is not None:
             self._woken = True
-        elif isinstance(item, Record) and item.thread in self.followers:
+        elif self.followers.threads and isinstance(item, Record) and item.thread in self.followers:
             self._woken = True
             self._wakeup.notify()
         elif self._lingering is None:
@@ -400,15 +400,15 @@ class Followers:
     """Threads that somebody follows, each with the event loop that its events go to."""
 
     def __init__(self) -> None:
-        self._followers: dict[str, tuple[asyncio.AbstractEventLoop, Follower]] = {}
+        self.threads: dict[str, tuple[asyncio.AbstractEventLoop, Follower]] = {}
 
     def __contains__(self, thread: object) -> bool:
         """True for a thread that is followed. Thread-safe."""
-        return thread in self._followers
+        return thread in self.threads
 
     def add(self, thread: str, follower: Follower) -> None:
         """Lets ``follower`` follow a thread, in place of any before."""
-        self._followers[thread] = asyncio.get_running_loop(), follower
+        self.threads[thread] = asyncio.get_running_loop(), follower
 
     def post(self, events: list[Event]) -> None:
         """Gives each follower its events soon. Thread-safe."""
@@ -416,7 +416,7 @@ class Followers:
         for event in events:
             by_thread.setdefault(event.thread, []).append(event)
         for thread, found in by_thread.items():
-            loop, follower = self._followers[thread]
+            loop, follower = self.threads[thread]
             try:
                 loop.call_soon_threadsafe(follower, found)
             except RuntimeError:  # the loop is closed: nobody listens any more

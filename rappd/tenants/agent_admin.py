@@ -3,27 +3,58 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, TypedDict
 
 from agents.contract.agent import FileState
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.contract.may_run import YOURS
+from agents.runtimes.python.sandbox.needs import in_words
+from agents.runtimes.python.worker.services import ServiceFailedError
 from agents.storage.safe_fs import in_file_pool
 from agents.storage.text_file import shown_python
-from agents.workers.needs import in_words
 from rappd.errors import ConflictError, NotFoundError
-from rappd.tenants.agent_editor import AgentEditor, why_read_only
-from rappd.tenants.agent_summary import example_for, failure_text, ready_text
+from rappd.tenants.agent_editor import AgentChange, AgentEditor, why_read_only
+from rappd.tenants.agent_summary import change_text, example_for, failure_text
 from rappd.tenants.staged_agent import checked, clear_disk_errors
 from rappd.tenants.tenant_context import TenantContext
+from rappd.tenants.workspace_services import ServiceFile
 from twins.eggs.readers.member_paths import decides, is_workflow
 from twins.errors import BadFileError
-from twins.trust.quarantined_files import QuarantinedFile, held_files, named
-from twins.trust.refused_files import PREFIX as REFUSED
-from twins.trust.refused_files import RefusedFiles
+from twins.trust.quarantined_files import PREFIX as REFUSED
+from twins.trust.quarantined_files import QuarantinedFile, RefusedFiles, held_files, named
 from twins.workspace.agent_files import sha256
 from twins.workspace.workspace_env import FILE as ENV_FILE
 from twins.workspace.workspace_env import masked
+
+
+class HeldFile(TypedDict):
+    """A quarantined file of a workspace, and in what it came."""
+
+    path: str
+    file: str
+    sha256: str
+    why: str
+    origin: str
+    at: str
+
+
+class Fault(TypedDict):
+    """The line and the reason of what is wrong with a file."""
+
+    line: int | None
+    reason: str
+
+
+class AgentSource(TypedDict):
+    """The text of an agent's file. ``read_only``: why it cannot be edited, "" where it can."""
+
+    file: str
+    source: str
+    agents: list[str]
+    origin: str
+    sha256: str
+    fault: Fault | None
+    read_only: str
 
 
 class AgentAdmin:
@@ -45,7 +76,7 @@ class AgentAdmin:
         replace: bool = True,
         by_operator: bool = False,
         keep_faulty: bool = False,
-    ) -> dict[str, Any]:
+    ) -> AgentChange:
         """Stages a file, loads it in a worker, and only then moves it into place.
 
         A molt must keep name and parameters of what it replaces (RAPP v1 §11); a file that does not
@@ -73,20 +104,26 @@ class AgentAdmin:
             await self._tenant.refresh()
         return self._report(name)
 
-    async def remove(self, filename: str) -> dict[str, Any]:
+    async def remove(self, filename: str) -> AgentChange:
         """Takes a file out; the answer's ``undo`` brings it back."""
         async with self._lock:
             token = await in_file_pool(self._tenant.files.remove, filename)
             await self._tenant.refresh()
         return {"status": "ok", "message": f"{filename} is out of service.", "undo": token}
 
-    async def refuse(self, name: str, digest: str = "") -> dict[str, Any]:
-        """Takes a quarantined file out of its place; the answer's ``undo`` brings it back, quarantined as before.
+    async def refuse(self, name: str, digest: str = "") -> AgentChange:
+        """Takes a file that waits out of its place; the answer's ``undo`` brings it back, waiting as before.
 
-        ``name`` and ``digest`` as in ``approve``. Raises ``NotFoundError`` for what is not quarantined.
+        ``name`` and ``digest`` as in ``approve``. Raises ``NotFoundError`` for what does not wait, ``BadFileError`` for
+        a file of a source.
         """
         async with self._lock:
             waiting = await in_file_pool(self._waiting, name)
+            if waiting is None and (state := self._state(name)) is not None and state.is_quarantined:
+                return await self._refuse_needs(state, digest)
+            if waiting is None and (service := await self._service(name)) is not None and service.waits:
+                do = f"Take {service.path} away, or approve it: rappd agents approve {service.file.name}"
+                raise BadFileError(f"{service.file.name} is a service of yours, and does not run.", do=do)
             if waiting is None:
                 raise _waits_not(name)
             _check_read(waiting.path, waiting.sha256, digest)
@@ -95,7 +132,18 @@ class AgentAdmin:
         filename = waiting.path.removeprefix("agents/")
         return {"status": "ok", "file": filename, "message": f"{filename} was refused.", "undo": token}
 
-    async def undo(self, token: str) -> dict[str, Any]:
+    async def _refuse_needs(self, state: FileState, digest: str) -> AgentChange:
+        filename = state.file.rel
+        _check_read(filename, state.sha256, digest)
+        if state.origin != YOURS:
+            raise BadFileError(
+                f"{filename} comes from a source of agents.", do="Switch the source off, in Settings."
+            )
+        token = await in_file_pool(self._tenant.files.remove, filename)
+        await self._tenant.refresh()
+        return {"status": "ok", "file": filename, "message": f"{filename} was refused.", "undo": token}
+
+    async def undo(self, token: str) -> AgentChange:
         """Brings a removed or refused file back."""
         async with self._lock:
             if token.startswith(REFUSED):
@@ -106,14 +154,14 @@ class AgentAdmin:
             await self._tenant.refresh()
         return self._report(name)
 
-    async def restore(self, filename: str, number: int) -> dict[str, Any]:
+    async def restore(self, filename: str, number: int) -> AgentChange:
         """Puts an earlier generation back in service."""
         async with self._lock:
             await in_file_pool(self._tenant.files.restore, filename, number)
             await self._tenant.refresh()
         return self._report(filename)
 
-    async def approve(self, name: str, digest: str = "", *, waiting_only: bool = False) -> dict[str, Any]:
+    async def approve(self, name: str, digest: str = "", *, waiting_only: bool = False) -> AgentChange:
         """Lets exactly the present bytes of a file run, if it was quarantined; else change structure.
 
         ``name`` is an agent's, an agent file's, or a path in the workspace (``services/x_service.py``). ``digest``
@@ -123,10 +171,14 @@ class AgentAdmin:
         async with self._lock:
             return await self._approve(name, digest, waiting_only)
 
-    async def _approve(self, name: str, digest: str, waiting_only: bool) -> dict[str, Any]:
+    async def _approve(self, name: str, digest: str, waiting_only: bool) -> AgentChange:
         waiting, state = await in_file_pool(self._waiting, name), self._state(name)
-        if waiting is None and state is not None and state.held:
+        if waiting is None and state is not None and state.is_quarantined:
             return await self._approve_needs(state, digest)
+        if waiting is None and (service := await self._service(name)) is not None and service.waits:
+            _check_read(service.path, service.sha256, digest)
+            await self._allow_service(service)
+            return _approved(service)
         if waiting is None and waiting_only:
             raise _waits_not(name)
         if waiting is not None:
@@ -135,6 +187,8 @@ class AgentAdmin:
             await in_file_pool(self._tenant.trust.quarantine.release, waiting.file, waiting.sha256)
             if (known := self._state(filename)) is not None and known.sha256 == waiting.sha256:
                 await self._allow_needs(known)
+            elif (service := await self._service(filename)) is not None and service.sha256 == waiting.sha256:
+                await self._allow_service(service)
             if filename == ENV_FILE:
                 await self._tenant.reload_variables()
                 text = f"{filename} is approved; agents have its variables from their next call on."
@@ -172,7 +226,7 @@ class AgentAdmin:
             "sha256": sha256(content),
         }
 
-    async def _approve_needs(self, state: FileState, digest: str) -> dict[str, Any]:
+    async def _approve_needs(self, state: FileState, digest: str) -> AgentChange:
         """Lets a file run that waits for what it declares, or does not declare, alone."""
         filename = state.file.rel
         _check_read(filename, state.sha256, digest)
@@ -190,28 +244,50 @@ class AgentAdmin:
     async def _allow_needs(self, state: FileState) -> None:
         await in_file_pool(self._tenant.trust.allow_needs, state.file.rel, state.sha256, state.needs)
 
+    async def _service(self, name: str) -> ServiceFile | None:
+        """The service of this file name or path, and whether it waits."""
+        try:
+            return await in_file_pool(self._tenant.services.named, name)
+        except (
+            ServiceFailedError
+        ):  # what cannot be read, or declares what cannot be held, has nothing to allow
+            return None
+
+    async def _allow_service(self, service: ServiceFile) -> None:
+        await in_file_pool(self._tenant.trust.allow_needs, service.path, service.sha256, service.needs)
+
     async def _moved(self, path: str) -> None:
         if path == ENV_FILE:
             await self._tenant.reload_variables()
         await self._tenant.registry.forget(YOURS, path.removeprefix("agents/"))
         await self._tenant.refresh()
 
-    async def held(self) -> list[dict[str, Any]]:
+    async def held(self) -> list[HeldFile]:
         """Returns the quarantined files of this workspace: agents, services, senses."""
         files = await in_file_pool(held_files, self._tenant.trust.quarantine, self._tenant.workspace)
-        return [{**one._asdict(), "file": str(one.file)} for one in files]
+        return [
+            {
+                "path": one.path,
+                "file": str(one.file),
+                "sha256": one.sha256,
+                "why": one.why,
+                "origin": one.origin,
+                "at": one.at,
+            }
+            for one in files
+        ]
 
     def _waiting(self, name: str) -> QuarantinedFile | None:
         return named(held_files(self._tenant.trust.quarantine, self._tenant.workspace), name)
 
-    async def exported(self, name: str) -> dict[str, Any]:
+    async def exported(self, name: str) -> AgentSource:
         """As ``source``, for a file that leaves this machine. Raises ``BadFileError`` for a hard link."""
         found = await self.source(name)
         if found["origin"] == YOURS and not (await in_file_pool(self._waiting, name)):
             await in_file_pool(self._tenant.files.check_export, found["file"])
         return found
 
-    async def source(self, name: str, *, with_values: bool = False) -> dict[str, Any]:
+    async def source(self, name: str, *, with_values: bool = False) -> AgentSource:
         """The text of an agent's file, by file name or agent name; of quarantined services and senses, too.
 
         Of a quarantined ``.env`` the names alone, unless ``with_values``.
@@ -223,6 +299,9 @@ class AgentAdmin:
         elif (waiting := await in_file_pool(self._waiting, name)) is not None:
             file, origin = waiting.path, YOURS
             content = await in_file_pool(self._tenant.workspace.files.read, waiting.file)
+        elif (service := await self._service(name)) is not None:
+            file, origin = service.path, YOURS
+            content = await in_file_pool(self._tenant.workspace.files.read, service.file)
         else:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         is_masked = file == ENV_FILE and not with_values
@@ -259,21 +338,29 @@ class AgentAdmin:
                     f"The new {agent.name} is no molt: {reasons[0]}.", do="Only additions are allowed."
                 )
 
-    def _report(self, name: str) -> dict[str, Any]:
+    def _report(self, name: str) -> AgentChange:
         change = next(iter(self._tenant.registry.outcome(YOURS, name)), None)
         if change is not None and change.failure is not None:
             return {"status": "quarantined", "file": name, "message": failure_text(change), "agents": []}
         state = self._state(name)
         agents = [agent.name for agent in state.agents] if state else []
-        example = example_for(state.agents[0]) if state and state.agents else ""
+        registry = self._tenant.registry
+        example = ""
+        if state and state.agents and not registry.is_hidden(state.agents[0].name):
+            example = example_for(state.agents[0])
         return {
             "status": "ok",
             "file": name,
             "agents": agents,
             "try": example,
-            "message": ready_text(agents, example),
+            "message": change_text(registry, agents, example),
             "reach": in_words(state.needs if state else None),
         }
+
+
+def _approved(service: ServiceFile) -> AgentChange:
+    text = f"{service.path} is approved, and runs."
+    return {"status": "ok", "file": service.path, "sha256": service.sha256, "message": text, "agents": []}
 
 
 def _waits_not(name: str) -> NotFoundError:
@@ -285,7 +372,7 @@ def _check_read(file: str, present: str, read: str) -> None:
         raise ConflictError(f"{file} is not what you read: it changed.", do="Read it again, then approve.")
 
 
-def _fault(state: Any) -> dict[str, Any] | None:
+def _fault(state: Any) -> Fault | None:
     """The line and the reason of what is wrong with a file; None where nothing is, or it only waits."""
     if state is None or state.waits or not state.failures:
         return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from agents.contract.file_discovery import CARTRIDGE
 from agents.contract.may_run import YOURS, Allowed
@@ -16,6 +16,37 @@ from rappd.tenants.staged_agent import checked, clear_disk_errors, reference
 from rappd.tenants.tenant_context import TenantContext
 from twins.errors import NoSuchFileError
 from twins.workspace.agent_files import STAGED_DIGITS, sha256
+
+AgentChange = TypedDict(
+    "AgentChange",
+    {
+        "status": Literal["ok", "quarantined"],
+        "message": str,
+        "file": NotRequired[str],
+        "agents": NotRequired[list[str]],
+        "try": NotRequired[str],
+        "reach": NotRequired[list[str]],
+        "sha256": NotRequired[str],
+        "undo": NotRequired[str],
+    },
+)
+"""The result of a change to an agent file; ``undo`` takes a removal back, ``try`` is a sentence that reaches the agent."""
+
+
+class GenerationRow(TypedDict):
+    """An earlier version of an agent file."""
+
+    generation: int
+    at: float
+    sha256: str
+    reason: str
+
+
+class AgentTested(TypedDict):
+    """The contract tests of a text, and whether it passed them."""
+
+    passed: bool
+    tests: list[dict[str, Any]]
 
 
 class ChangedOnDiskError(ConflictError):
@@ -44,7 +75,7 @@ class AgentEditor:
     """Changes to the text of a tenant's own agent files, made by its operator."""
 
     def __init__(
-        self, tenant: TenantContext, lock: asyncio.Lock, report: Callable[[str], dict[str, Any]]
+        self, tenant: TenantContext, lock: asyncio.Lock, report: Callable[[str], AgentChange]
     ) -> None:
         """``lock`` is held while agent files change; ``report`` tells what became of one."""
         self._tenant = tenant
@@ -53,7 +84,7 @@ class AgentEditor:
 
     async def save(
         self, filename: str, content: bytes, *, base: str, keep_faulty: bool = False
-    ) -> dict[str, Any]:
+    ) -> AgentChange:
         """Replaces a file that still has the SHA-256 ``base``; "" for one that is not there yet.
 
         The text is loaded in a worker first. One that gives no agent is refused, or with ``keep_faulty`` kept and not
@@ -73,7 +104,7 @@ class AgentEditor:
             await self._tenant.refresh()
         return {**self._report(filename), "sha256": sha256(content)}
 
-    async def test(self, filename: str, content: bytes) -> dict[str, Any]:
+    async def test(self, filename: str, content: bytes) -> AgentTested:
         """Runs the contract tests over a text that is not saved: ``{passed, tests}``."""
         files = self._tenant.files
         async with clear_disk_errors(filename):
@@ -85,7 +116,7 @@ class AgentEditor:
                 await in_file_pool(files.discard, staged)
         return {"passed": found["passed"], "tests": [_named(test, staged) for test in found["tests"]]}
 
-    async def generations(self, filename: str) -> list[dict[str, Any]]:
+    async def generations(self, filename: str) -> list[GenerationRow]:
         """Earlier versions of a file, oldest first: ``generation``, ``at``, ``sha256``, ``reason``."""
         found = await in_file_pool(self._tenant.files.generations, filename)
         return [

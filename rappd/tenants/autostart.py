@@ -15,11 +15,11 @@ class AutostartRegistry:
         self._folder = home.root / "ports"
 
     def remember(self, key: str, port: int) -> None:
-        """It wakes with the next start, on that port if it is free then."""
+        """Has the twin booted at the next start, on that port if it is free then."""
         write_atomically(self._file(key), f"{port}\n".encode())
 
     def forget(self, key: str) -> None:
-        """It sleeps on."""
+        """Leaves the twin stopped at the next start."""
         self._file(key).unlink(missing_ok=True)
 
     def all(self) -> dict[str, int]:

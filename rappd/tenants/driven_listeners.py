@@ -17,18 +17,18 @@ from typing import Any
 import msgspec
 import orjson
 
-from agents.brainstem.ask import Ask, NextRound
 from agents.brainstem.senses import SenseOutput
 from agents.brainstem.todo_plan import Todo, TodoPlan
 from agents.brainstem.turn import Brainstem
+from agents.brainstem.turn_input import Ask, NextRound
 from agents.contract.agent import Agent
 from agents.contract.agent_contract import safe_tool_name
 from agents.contract.file_discovery import AgentFile
 from agents.contract.may_run import YOURS
 from agents.providers.provider import Usage
-from agents.runtime.answers import EmittedPayload
-from agents.runtime.result_text import OnPiece
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.answers import EmittedPayload
+from agents.runtimes.python.pools.runner import AgentResult
+from agents.runtimes.python.worker.result_text import OnPiece
 from agents.storage.safe_fs import in_file_pool
 from envelopes.envelope import TODO
 from envelopes.events import Round, Work
@@ -42,7 +42,7 @@ from rappd.dispatch.rights import OWNER
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import TooManyCallsError
 from rappd.organism.organism import ModelAgent, Organism, RemoteTool
-from rappd.tenants.emissions import Emissions, PayloadPart
+from rappd.tenants.emitted_payloads import Emissions, PayloadPart
 from rappd.tenants.primitives import text_of
 
 _TEXT = (Field("text", Type("str"), "What is asked of it, in words."),)
@@ -75,7 +75,7 @@ class _Modes(msgspec.Struct):
 
 
 class DrivenListeners:
-    """Those of one tenant."""
+    """The listeners of one tenant that a model drives."""
 
     def __init__(
         self,
@@ -98,17 +98,17 @@ class DrivenListeners:
         self.endpoints, self.dispatcher, self.emissions = endpoints, dispatcher, emissions
 
     def agents(self) -> list[Agent]:
-        """Those of the ``organism.yaml`` that is in force, as agents."""
+        """The driven listeners of the ``organism.yaml`` that is in force, as agents."""
         return [self._agent(one) for one in self._organism().agents or ()]
 
     def _agent(self, one: ModelAgent) -> Agent:
         tool_name = safe_tool_name(one.name)
-        told = one.description or f"{one.name}, which a model drives: asked in words."
-        form = PayloadForm(tool_name, CATEGORY, tool_name.lower(), told, _TEXT)
+        description = one.description or f"{one.name}, which a model drives: asked in words."
+        form = PayloadForm(tool_name, CATEGORY, tool_name.lower(), description, _TEXT)
         digest = hashlib.sha256(repr(one).encode()).hexdigest()
         file = AgentFile(one.prompt, self._home / one.prompt, (0, 0, 0))
         return Agent(
-            one.name, tool_name, told, json_schema(form), file, YOURS, digest, "", listener=form, prompt=one.prompt
+            one.name, tool_name, description, json_schema(form), file, YOURS, digest, "", listener=form, prompt=one.prompt
         )  # fmt: skip
 
     async def perform(
@@ -138,9 +138,9 @@ class DrivenListeners:
 
         def used_up() -> TooManyCallsError:
             done = "\n".join(own.done[-_TOLD:]) or "nothing"
-            told = f"{agent.name} used its {most} rounds. Done until then:\n{done}"
+            answer = f"{agent.name} used its {most} rounds. Done until then:\n{done}"
             return TooManyCallsError(
-                told[:_LONGEST_ERROR], do="Ask for less at once, or raise organism.rounds."
+                answer[:_LONGEST_ERROR], do="Ask for less at once, or raise organism.rounds."
             )
 
         async def model_call() -> None:
@@ -153,7 +153,7 @@ class DrivenListeners:
         brainstem = Brainstem(
             soul=_Prompt(prompt),
             senses=_NoSenses(),
-            roster=self._brainstem.roster,
+            agents=self._brainstem.agents,
             runner=self._brainstem.runner,
             thinking=self._brainstem.thinking,
             modes=_Modes(most, self._brainstem.modes.result_characters),

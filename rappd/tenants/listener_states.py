@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -20,7 +19,7 @@ import orjson
 from msgspec.structs import replace
 
 from agents.contract.agent import Agent
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.runner import AgentResult
 from envelopes.envelope import thread_id_below
 from rappd.dispatch.turns import RequestContext
 from rappd.store.records import ListenerState
@@ -61,7 +60,7 @@ class CallStates:
     """States that one call of a stateful listener, and all that it calls, have in hand."""
 
     def __init__(self) -> None:
-        self.held: dict[StateKey, HeldState] = {}
+        self.by_key: dict[StateKey, HeldState] = {}
 
 
 class StatefulCall:
@@ -114,12 +113,12 @@ class ListenerStates:
             yield await self._within(context, CallStates(), key)
 
     async def _within(self, context: RequestContext, states: CallStates, key: StateKey) -> StatefulCall:
-        if key not in states.held:
+        if key not in states.by_key:
             found = await self._table.get(*key, since=self._oldest())
-            states.held.setdefault(key, HeldState(key, orjson.loads(found) if found else {}))
+            states.by_key.setdefault(key, HeldState(key, orjson.loads(found) if found else {}))
         context.kept.append(key)
         inner = replace(context, states=states, stateful=(*context.stateful, key))
-        return StatefulCall(states.held[key], inner, saves=key not in context.stateful)
+        return StatefulCall(states.by_key[key], inner, saves=key not in context.stateful)
 
     async def end(self, root: str) -> int:
         """Forgets the states below a root thread, once no call uses them; returns how many there were."""
@@ -157,9 +156,8 @@ class ListenerStates:
 def key_of(context: RequestContext, agent: Agent) -> StateKey:
     """The key of a listener's state when it is called with ``context``.
 
-    A thread that was forked for the call has the listener's name at its end already.
+    A thread that was forked for the call has its place already; one that is merely called so has not.
     """
     path = context.path or (context.envelope.thread,)
-    own = len(path) > 1 and re.fullmatch(rf"{re.escape(agent.name)}(-[0-9]+)?", path[-1]) is not None
-    names = path[1:] if own else (*path[1:], agent.name)
+    names = path[1:] if context.forked == agent.name else (*path[1:], agent.name)
     return StateKey(path[0], thread_id_below(path[0], names), context.workspace, agent.name)

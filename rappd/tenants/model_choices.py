@@ -6,7 +6,7 @@ of phones, of other machines and of workflows name none and have none of their c
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 import msgspec
 
@@ -28,6 +28,19 @@ class ModelChoice(msgspec.Struct, frozen=True):
     do: str = ""
 
 
+_EVERYBODYS = ModelChoice()
+
+
+class ChosenModel(TypedDict):
+    """The model that answers a conversation, by whose choice, and the choices that there are; "" for none."""
+
+    model: str
+    by: str
+    conversation: str
+    twin: str
+    everybody: str
+
+
 class ModelChoices:
     """Choices by thread and by twin; all of them are in memory, once they were read."""
 
@@ -40,7 +53,8 @@ class ModelChoices:
 
     async def of_turn(self, context: RequestContext) -> ModelChoice:
         """The model for a turn. Raises ``UnknownModelError`` for one in the request that the server does not list."""
-        await self._load()
+        if not self._read:
+            await self._load()
         if context.caller.caps is None:
             named = context.envelope.data.get("model")
             if isinstance(named, str) and named:
@@ -48,7 +62,9 @@ class ModelChoices:
                 return ModelChoice(named, _IN_REQUEST)
             if chosen := self._conversations.get(context.envelope.extensions[THREAD], ""):
                 return ModelChoice(chosen, _FOR_CONVERSATION)
-        return ModelChoice(self._twins.get(context.workspace, ""), _FOR_TWIN)
+        if chosen := self._twins.get(context.workspace, ""):
+            return ModelChoice(chosen, _FOR_TWIN)
+        return _EVERYBODYS
 
     async def of_twin(self, workspace: str) -> str:
         """The model chosen for a twin, "" for none of its own."""
@@ -67,7 +83,7 @@ class ModelChoices:
         await self._store.change(model_table.choose_for_twin(twin, model))
         _put(self._twins, twin, model)
 
-    async def describe(self, thread: str, workspace: str) -> dict[str, Any]:
+    async def describe(self, thread: str, workspace: str) -> ChosenModel:
         """For screens: the model that answers a conversation, by whose choice, and the choices that there are."""
         await self._load()
         found = {
@@ -76,7 +92,13 @@ class ModelChoices:
             "everybody": self._providers.current,
         }
         by = next((whose for whose, model in found.items() if model), "everybody")
-        return {"model": found[by], "by": by, **found}
+        return {
+            "model": found[by],
+            "by": by,
+            "conversation": found["conversation"],
+            "twin": found["twin"],
+            "everybody": found["everybody"],
+        }
 
     async def _check(self, model: str) -> None:
         await self._load()

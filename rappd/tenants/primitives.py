@@ -11,8 +11,8 @@ import msgspec
 import orjson
 
 from agents.contract.agent import Agent
-from agents.runtime.answers import EmittedPayload
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.answers import EmittedPayload
+from agents.runtimes.python.pools.runner import AgentResult
 from envelopes.envelope import DONE, ERROR
 from envelopes.errors import ReportableError
 from envelopes.payloads.core import LONGEST_DELAY, PRIMITIVES
@@ -24,6 +24,8 @@ from rappd.errors import RefusedError, TooManyCallsError
 
 CORE_ID = "core"
 _TIMER = "Timer"
+_DELAY = "delay"
+TIMER_ANSWER = "timer-answer"
 _THREAD_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_. -]{0,63}")
 
 
@@ -96,6 +98,8 @@ class Primitives:
             recipient=CORE_ID,
             data={"agent": root, "args": value if isinstance(value, dict) else {}},
         )
+        if context.timer and root != _DELAY:  # a delay that is begun again is the same one
+            await self._dispatcher.flush(synced=True)
         try:
             found = check(PRIMITIVES[root], value)
             if planned is not None and root.startswith("todo-"):
@@ -103,8 +107,8 @@ class Primitives:
             else:
                 answers = await self._perform(context, emitter, arguments, root, found, send)
         except ReportableError as problem:
-            told = {"code": problem.status, "msg": problem.with_advice(), "reason": problem.code}
-            self._dispatcher.record_result(context, request, ERROR, {**told, "agent": root})
+            refusal = {"code": problem.status, "msg": problem.with_advice(), "reason": problem.code}
+            self._dispatcher.record_result(context, request, ERROR, {**refusal, "agent": root})
             raise
         text = "\n".join(text_of(one) for one in answers)
         self._dispatcher.record_result(
@@ -182,12 +186,18 @@ class Primitives:
                 "You may set no timers here.", do="Ask this machine's owner for the right TIMER."
             )
         ran = await self._call(found.agent, context, value, None)
-        return [EmittedPayload(text=ran.result if ran.ok else f"Error: {ran.result}")]
+        if not ran.ok:
+            return [EmittedPayload(text=f"Error: {ran.result}")]
+        return [_answer(TIMER_ANSWER, {"text": ran.result})]
 
 
 def text_of(payload: EmittedPayload) -> str:
-    """A payload in words: its text, or its value as JSON."""
-    return payload.text if payload.text is not None else bytes(payload.data).decode()
+    """A payload in words: its text, or its value as JSON; what ``core`` says of timers is a sentence."""
+    if payload.text is not None:
+        return payload.text
+    if payload.core and payload.root == TIMER_ANSWER:
+        return str(orjson.loads(bytes(payload.data))["text"])
+    return bytes(payload.data).decode()
 
 
 def emitted_of(value: dict[str, Any]) -> EmittedPayload:

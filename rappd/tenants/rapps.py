@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, TypedDict
 
 import orjson
 
@@ -26,9 +26,47 @@ _RECEIPT = "placed.json"
 _MAX_RECORD = 1 << 20
 
 
-def listing(workspace: Workspace, port: int) -> list[dict[str, Any]]:
+class CodeReach(TypedDict):
+    """A code file, and what it may reach, in words."""
+
+    path: str
+    may: list[str]
+
+
+class RappRow(TypedDict):
+    """A rapplication that can be installed, or is. ``ui`` is the address of its page, "" without one."""
+
+    id: str
+    name: str
+    description: str
+    version: str
+    category: str
+    installed: bool
+    ui: str
+    reach: list[CodeReach]
+
+
+class RappInstalled(TypedDict):
+    """A rapplication that was installed."""
+
+    status: Literal["ok"]
+    id: str
+    message: str
+    ui: str
+    reach: list[CodeReach]
+
+
+class RappRemoved(TypedDict):
+    """A rapplication that was uninstalled."""
+
+    status: Literal["ok"]
+    id: str
+    message: str
+
+
+def listing(workspace: Workspace, port: int) -> list[RappRow]:
     """Shipped and installed rapplications, by id. What has no readable manifest is not listed."""
-    rows: dict[str, dict[str, Any]] = {}
+    rows: dict[str, RappRow] = {}
     for root, installed in ((SHIPPED, False), (workspace.rapps, True)):
         files = workspace.files if installed else SafeTree(root)
         for name in files.names(root if installed else ()):
@@ -38,7 +76,7 @@ def listing(workspace: Workspace, port: int) -> list[dict[str, Any]]:
     return [rows[name] for name in sorted(rows)]
 
 
-async def install(tenant: Tenant, name: str) -> dict[str, Any]:
+async def install(tenant: Tenant, name: str) -> RappInstalled:
     """Installs a shipped rapplication by id, or a bundle by path. The whole is checked before the first write."""
     path = Path(name) if "/" in name else SHIPPED / name
     if not await asyncio.to_thread(_is_there, path) or ("/" not in name and not _ID.fullmatch(name)):
@@ -54,7 +92,7 @@ async def install(tenant: Tenant, name: str) -> dict[str, Any]:
     }
 
 
-async def uninstall(tenant: Tenant, name: str) -> dict[str, Any]:
+async def uninstall(tenant: Tenant, name: str) -> RappRemoved:
     """Deletes what the installation placed; memories under ``.brainstem_data`` stay."""
     placed = await in_file_pool(_placed, tenant.workspace, name) if _ID.fullmatch(name) else None
     if placed is None:
@@ -113,7 +151,7 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def _row(files: SafeTree, folder: Path, *, installed: bool, port: int) -> dict[str, Any] | None:
+def _row(files: SafeTree, folder: Path, *, installed: bool, port: int) -> RappRow | None:
     try:
         found = orjson.loads(files.read(folder / "manifest.json", _MAX_RECORD))
     except (OSError, orjson.JSONDecodeError):
@@ -124,7 +162,9 @@ def _row(files: SafeTree, folder: Path, *, installed: bool, port: int) -> dict[s
     return {
         "id": folder.name,
         "name": str(found.get("name") or folder.name),
-        **{key: str(found.get(key) or "") for key in ("description", "version", "category")},
+        "description": str(found.get("description") or ""),
+        "version": str(found.get("version") or ""),
+        "category": str(found.get("category") or ""),
         "installed": installed,
         "ui": f"http://localhost:{port}/rapps/{folder.name}/" if has_page else "",
         "reach": [] if installed else _reach(_code_of(files, folder)),
@@ -138,6 +178,6 @@ def _code_of(files: SafeTree, folder: Path) -> Iterator[tuple[str, bytes]]:
             yield name, files.read(folder / part / name, _MAX_RECORD)
 
 
-def _reach(code: Iterable[tuple[str, bytes]]) -> list[dict[str, Any]]:
+def _reach(code: Iterable[tuple[str, bytes]]) -> list[CodeReach]:
     """``{path, may}`` of each code file, as a plan has it."""
     return [{"path": path, "may": reach_of(path, content)} for path, content in code if is_code(path)]

@@ -15,15 +15,15 @@ import orjson
 from msgspec import to_builtins
 from msgspec.structs import replace as replace_struct
 
-from agents.brainstem.ask import Answer, Ask
-from agents.brainstem.turn import round_of
+from agents.brainstem.turn import done_data, round_of
+from agents.brainstem.turn_input import Ask
 from agents.contract.agent import Agent
 from agents.contract.agent_contract import distinct
 from agents.providers.lazy_imports import load
 from agents.providers.provider import Completion, Usage
-from agents.runtime.answers import EmittedPayload
-from agents.runtime.result_text import OnPiece
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.answers import EmittedPayload
+from agents.runtimes.python.pools.runner import AgentResult, OnCallback
+from agents.runtimes.python.worker.result_text import OnPiece
 from envelopes.codecs.strict_json import too_deep
 from envelopes.codecs.xml_repair import IMPOSSIBLE
 from envelopes.default_user import DEFAULT_USER_GUID
@@ -36,29 +36,23 @@ from envelopes.payloads.from_schema import ARGUMENTS, is_json, object_of
 from envelopes.payloads.schemas import plain_xml
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import WORKFLOW, Call, Endpoint
+from rappd.dispatch.envelope_rows import DEEPEST
 from rappd.dispatch.paused_turns import rounds_of
 from rappd.dispatch.rights import OWNER, PROGRAM, Caller
-from rappd.dispatch.rows import DEEPEST
-from rappd.dispatch.turns import RequestContext
-from rappd.errors import (
-    AgentFailedError,
-    AgentInterruptedError,
-    NotFoundError,
-    RefusedError,
-    TooManyCallsError,
-    UnansweredError,
-    UsageProblemError,
-)
+from rappd.dispatch.turns import RecordedCall, RequestContext
+from rappd.errors import NotFoundError, RappdError, RefusedError, TooManyCallsError, UsageProblemError
 from rappd.tenants.driven_listeners import DrivenListeners
-from rappd.tenants.emissions import Emissions
+from rappd.tenants.emitted_payloads import Emissions
 from rappd.tenants.listener_states import StatefulCall
 from rappd.tenants.primitives import CORE_ID, text_of
+from rappd.tenants.repeated_calls import is_pure, may_repeat
 from rappd.tenants.tenant_context import TenantContext
-from rappd.tenants.tenant_endpoints import LOOKS, agent_endpoints
+from rappd.tenants.tenant_endpoints import LOOKS, agent_endpoints, called, with_names
 from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler
 
 log = logging.getLogger(__name__)
 
+_STATELESS = nullcontext()
 _OF_SYSTEM = "Messages of the system"
 """The title of the thread with what listeners are told."""
 
@@ -73,12 +67,15 @@ class TenantRequestHandler:
         self._callbacks = callbacks
         self._dispatcher = dispatcher
         self._endpoints = dispatcher.endpoints
+        self._offers_of: tuple[object, object] = (None, None)
+        self._offers: dict[tuple[str, bool], list[Endpoint[Call]]] = {}
         self._emissions = Emissions(
             tenant.name,
             dispatcher.endpoints,
             dispatcher,
             partial(self.call, nested=True),
             tenant.delays,
+            tenant.registry.serving,
         )
         self.driven = DrivenListeners(
             tenant.private_root,
@@ -88,7 +85,9 @@ class TenantRequestHandler:
             dispatcher.endpoints,
             dispatcher,
             self._emissions,
-            lambda: agent_endpoints(tenant.name, tenant.node, tenant.registry.unlisted(), self.call),
+            lambda: agent_endpoints(
+                tenant.name, tenant.node, tenant.registry.unlisted(), self.call, tenant.schemas.newest
+            ),
             tenant.gateway_tools,
         )
 
@@ -121,7 +120,7 @@ class TenantRequestHandler:
         begun = self._dispatcher.open_thread(
             Envelope(new_id(), CORE_ID, to, HELP, {}), self._tenant.name, session=CORE_ID, title=_OF_SYSTEM
         )
-        context = RequestContext(begun, Caller(CORE_ID), self._tenant.name, timed=True)
+        context = RequestContext(begun, Caller(CORE_ID), self._tenant.name, timer=begun.id)
         await self.call(listener, context, value, None, sender=CORE_ID)
 
     async def go_on(self, context: RequestContext, name: str, payload: EmittedPayload) -> str:
@@ -178,10 +177,12 @@ class TenantRequestHandler:
             )
         )
         if answer.failure and caller.listener == "tether" and "workflow" in data:
-            raise UnansweredError(answer.failure)  # a step: the next one would take these words for an answer
+            raise RappdError(
+                answer.failure, code="unanswered"
+            )  # a step: the next one would take these words for an answer
         if context.usage is not None:
             answer.usage.include(context.usage)
-        done = _done(answer)
+        done = done_data(answer)
         if remote:  # where this machine's model runs is its owner's to know
             return {"result": answer.text, **done}
         return {**done, "provider": answer.provider, "seconds": round(answer.seconds, 3)}
@@ -205,7 +206,7 @@ class TenantRequestHandler:
             found is None
             and (other := await self._endpoints.found_in_sources(name, context.caller)) is not None
         ):
-            return await _called(other, context, arguments)
+            return await called(other, context, arguments)
         agent = found.agent if found is not None and found.exposure.admits(context.caller) else None
         if agent is None:
             if found is not None and found.exposure == OWNER:
@@ -213,25 +214,27 @@ class TenantRequestHandler:
             raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
         if typed is not None and found is not None and found.payload is not None:
             xml = await load("envelopes.payloads.xml")
-            arguments = xml.value_of(found.payload, xml.element_of(typed.body))
+            arguments = xml.value_of(found.payload, xml.element_in(typed))
             if is_json(found.payload):
                 arguments = object_of(arguments[ARGUMENTS])
         slush = context.envelope.extensions.get(SLUSH)
         emit, name = context.emit, agent.tool_name
         on_piece = (lambda text: emit(Piece(context.envelope.id, name, text))) if emit else None
         given = slush if isinstance(slush, dict) else None
-        async with self._state(context, agent) as held:
-            ran = await self._run(context, context.envelope, agent, arguments, given, held, on_piece)
-            context.state = held.saved() if held is not None and ran.ok else None
+        async with self._state(context, agent) as stateful_call:
+            ran = await self._run(context, context.envelope, agent, arguments, given, stateful_call, on_piece)
+            context.state = stateful_call.saved() if stateful_call is not None and ran.ok else None
             return self._answer(context, agent, ran, is_typed=typed is not None)
 
     def _answer(
         self, context: RequestContext, agent: Agent, ran: AgentResult, *, is_typed: bool
     ) -> dict[str, Any]:
         if ran.interrupted:
-            raise AgentInterruptedError(ran.result, do="Ask again if it does no harm to do it twice.")
+            raise RappdError(
+                ran.result, do="Ask again if it does no harm to do it twice.", code="interrupted"
+            )
         if not ran.ok:
-            raise AgentFailedError(ran.result)
+            raise RappdError(ran.result, code="agent")
         if is_typed and (answer := self._typed_answer(agent, ran)) is not None:
             return answer
         done: dict[str, Any] = {"result": ran.result}
@@ -247,7 +250,7 @@ class TenantRequestHandler:
         form = PRIMITIVES.get(typed.root)
         if form is None:
             raise RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
-        value = xml.value_as_it_is(form, xml.element_of(typed.body))
+        value = xml.value_as_it_is(form, xml.element_in(typed))
         answers = await self._emissions.primitives.attempt(
             context, None, {}, typed.root, value, self._emissions.send
         )
@@ -279,28 +282,31 @@ class TenantRequestHandler:
             if own is self._endpoints.published(self._tenant.name):
                 return found
             own = self._endpoints.published(self._tenant.name)
-            found = [one for one in own if one.exposure.admits(caller)]
-            if caller.caps is None:
-                found = [self._told(one) if one.exposure.mine else one for one in found]
+            found = self._offered(own, caller)
             if elsewhere:
-                taken = {one.name for one in own}
+                found = list(found)
+                used_names = {one.name for one in own}
                 for one in elsewhere:
-                    name = distinct(one.name, taken)
-                    taken.add(name)
+                    name = distinct(one.name, used_names)
+                    used_names.add(name)
                     found.append(one if name == one.name else replace(one, name=name))
             return found
 
         return tools
 
-    def _told(self, ask_peer: Endpoint[Call]) -> Endpoint[Call]:
-        """AskPeer with the peers' names in it; not offered where there is no other machine, and it would be in the way."""
-        if ask_peer.agent is None or not ask_peer.agent.trusted:
-            return ask_peer
+    def _offered(self, own: tuple[Endpoint[Call], ...], caller: Caller) -> list[Endpoint[Call]]:
+        """The endpoints of ``own`` that a caller may call. Callers on this machine get the same list until something changes."""
+        if caller.caps is not None:
+            return [one for one in own if one.exposure.admits(caller)]
         peers = self._tenant.peers()
-        told = peers.ask_peer() if peers else None
-        return (
-            replace(ask_peer, description=told[0], input=told[1]) if told else replace(ask_peer, kind="spare")
-        )
+        ask_tool = peers.ask_peer() if peers else None
+        if self._offers_of[0] is not own or self._offers_of[1] is not ask_tool:
+            self._offers_of, self._offers = (own, ask_tool), {}
+        key = caller.listener, caller.operator
+        if key not in self._offers:
+            admitted = [one for one in own if one.exposure.admits(caller)]
+            self._offers[key] = [with_names(one, ask_tool) if one.exposure.mine else one for one in admitted]
+        return self._offers[key]
 
     def _at_computer(self) -> list[dict[str, Any]]:
         own = self._endpoints.published(self._tenant.name)
@@ -311,8 +317,16 @@ class TenantRequestHandler:
         name = envelope.data.get("agent")
         if isinstance(name, str) and name.startswith(WORKFLOW):
             return True  # the call finds its run again
-        found = self._endpoints.named(self._tenant.name, name) if isinstance(name, str) else None
-        return found is not None and found.agent is not None and found.agent.idempotent
+        agent = self._agent_named(name) if isinstance(name, str) else None
+        return agent is not None and agent.idempotent
+
+    def may_repeat(self, calls: list[RecordedCall], *, timed: str = "") -> bool:
+        """True where a turn of a timer that was cut off after these calls may be performed again (``may_repeat``)."""
+        return may_repeat(calls, self._agent_named, timed=timed)
+
+    def _agent_named(self, name: str) -> Agent | None:
+        found = self._endpoints.named(self._tenant.name, name)
+        return found.agent if found is not None else None
 
     async def call(
         self,
@@ -329,22 +343,28 @@ class TenantRequestHandler:
 
         ``nested``: a payload of another one's handler is the call, and ``TooManyCallsError`` goes through.
         """
+        if (known := context.answer_before(agent.name, arguments)) is not None:
+            return AgentResult(True, str(known.get("result", "")), None, 0.0)
         request = self._dispatcher.record_call(
             context,
             sender=sender or (context.envelope.recipient if nested else self._tenant.id),
             recipient=agent_id(agent.tool_name, self._tenant.node),
             data={"agent": agent.name, "args": arguments},
         )
+        if context.timer and not is_pure(
+            agent
+        ):  # else a repeat after a kill would not know that it was begun
+            await self._dispatcher.flush(synced=True)
         try:
-            async with self._state(context, agent) as held:
-                ran = await self._run(context, request, agent, arguments, slush, held, on_piece)
-                await self._record(context, request, agent, ran, held)
+            async with self._state(context, agent) as stateful_call:
+                ran = await self._run(context, request, agent, arguments, slush, stateful_call, on_piece)
+                await self._record(context, request, agent, ran, stateful_call)
         except asyncio.CancelledError:
             self._dispatcher.record_cancelled(context, request)
             raise
         except ReportableError as problem:  # refused before, or after, its handler ran
-            told = {"code": problem.status, "msg": problem.with_advice(), "reason": problem.code}
-            self._dispatcher.record_result(context, request, ERROR, {**told, "agent": agent.name})
+            refusal = {"code": problem.status, "msg": problem.with_advice(), "reason": problem.code}
+            self._dispatcher.record_result(context, request, ERROR, {**refusal, "agent": agent.name})
             if nested and isinstance(problem, TooManyCallsError):
                 raise
             return AgentResult(False, problem.with_advice(), None, 0.0)
@@ -356,25 +376,25 @@ class TenantRequestHandler:
         request: Envelope,
         agent: Agent,
         ran: AgentResult,
-        held: StatefulCall | None,
+        stateful_call: StatefulCall | None,
     ) -> None:
         """Writes down how a call ended, in one transaction with the state that its listener has from then on."""
         if not ran.ok:
             reason = "interrupted" if ran.interrupted else "agent"
-            told = {"code": 500, "msg": ran.result, "reason": reason, "agent": agent.name}
-            self._dispatcher.record_result(context, request, ERROR, told)
+            call = {"code": 500, "msg": ran.result, "reason": reason, "agent": agent.name}
+            self._dispatcher.record_result(context, request, ERROR, call)
             return
         most = self._tenant.brainstem.modes.result_characters
-        told = {"agent": agent.name, "seconds": round(ran.seconds, 4), **await ran.recorded(most)}
-        state = held.saved() if held is not None else None
-        self._dispatcher.record_result(context, request, DONE, told, state)
+        call = {"agent": agent.name, "seconds": round(ran.seconds, 4), **await ran.recorded(most)}
+        state = stateful_call.saved() if stateful_call is not None else None
+        self._dispatcher.record_result(context, request, DONE, call, state)
 
     def _state(
         self, context: RequestContext, agent: Agent
     ) -> AbstractAsyncContextManager[StatefulCall | None]:
         """The state that a listener has on this thread; None for what has none."""
         if agent.listener is None or not agent.listener.stateful:
-            return nullcontext()
+            return _STATELESS
         return self._tenant.states.call(context, agent)
 
     async def _run(
@@ -384,38 +404,27 @@ class TenantRequestHandler:
         agent: Agent,
         arguments: dict[str, Any],
         slush: dict[str, Any] | None,
-        held: StatefulCall | None,
+        stateful_call: StatefulCall | None,
         on_piece: OnPiece | None = None,
     ) -> AgentResult:
-        caller = context.caller
-        numbers = count(1)
-
-        def used(completion: Completion, seconds: float) -> None:
-            context.used(completion)
-            if completion.prompt_sha256:
-                self._on_round(context, request, round_of(completion, next(numbers), seconds, agent.name))
-
         if agent.listener is not None:
             arguments = check(agent.listener, arguments)
         if agent.prompt:
             return await self._drive(context, request, agent, arguments)
-        rights = CallbackRights(
-            agent, caller.operator, LOOKS.admits(caller), used, self._reach(context), context.model_call
-        )
         run = partial(
             self._tenant.runner.run,
             agent,
             arguments,
             user_guid=context.person,
             slush=slush,
-            caller=caller.principal,
+            caller=context.caller.principal,
             on_piece=on_piece,
-            on_callback=partial(self._callbacks.answer, rights),
+            on_callback=self._answering(context, request, agent),
         )
-        ran = await (run() if held is None else held.run(run))
+        ran = await (run() if stateful_call is None else stateful_call.run(run))
         if not ran.payloads or agent.listener is None:
             return ran
-        inner = context if held is None else held.context
+        inner = context if stateful_call is None else stateful_call.context
         here = (
             inner
             if request is context.envelope
@@ -424,9 +433,32 @@ class TenantRequestHandler:
         try:
             return await self._emissions.follow(here, agent, ran, arguments)
         except ReportableError:
-            if held is not None:
-                held.undo()
+            if stateful_call is not None:
+                stateful_call.undo()
             raise
+
+    def _answering(self, context: RequestContext, request: Envelope, agent: Agent) -> OnCallback:
+        """Answers callbacks of one call. Its rights are made for the first one: most agents never ask."""
+        rights: CallbackRights | None = None
+
+        async def answer(operation: str, arguments: dict[str, Any]) -> Any:
+            nonlocal rights
+            rights = rights or self._rights(context, request, agent)
+            return await self._callbacks.answer(rights, operation, arguments)
+
+        return answer
+
+    def _rights(self, context: RequestContext, request: Envelope, agent: Agent) -> CallbackRights:
+        caller, numbers = context.caller, count(1)
+
+        def used(completion: Completion, seconds: float) -> None:
+            context.used(completion)
+            if completion.prompt_sha256:
+                self._on_round(context, request, round_of(completion, next(numbers), seconds, agent.name))
+
+        return CallbackRights(
+            agent, caller.operator, LOOKS.admits(caller), used, self._reach(context), context.model_call
+        )
 
     async def _drive(
         self, context: RequestContext, request: Envelope, agent: Agent, arguments: dict[str, Any]
@@ -444,13 +476,13 @@ class TenantRequestHandler:
 
         return await self.driven.perform(here, agent, arguments, partial(self._on_round, here, request), call)
 
-    def _on_round(self, context: RequestContext, request: Envelope, told: Round) -> None:
+    def _on_round(self, context: RequestContext, request: Envelope, model_round: Round) -> None:
         """Records a round of a model on behalf of ``request``, and tells this machine's own who follows the turn."""
-        data = {"kind": ROUND, **to_builtins(told)}
+        data = {"kind": ROUND, **to_builtins(model_round)}
         del data["type"]
         self._dispatcher.record_within(context, request, data)
         if context.emit is not None and context.caller.caps is None:
-            context.emit(told)
+            context.emit(model_round)
 
     def _reach(self, context: RequestContext) -> Reach | None:
         others, timers = self._tenant.peers(), self._tenant.timers()
@@ -462,39 +494,3 @@ class TenantRequestHandler:
             return await part.perform(context, operation, arguments)
 
         return reach if others is not None or timers is not None else None
-
-
-async def _called(one: Endpoint[Call], context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
-    emit = context.emit
-    on_piece = (lambda text: emit(Piece(context.envelope.id, one.name, text))) if emit else None
-    ran = await one.handler(context, arguments, None, on_piece)
-    if not ran.ok:
-        raise AgentFailedError(ran.result)
-    return {"result": ran.result}
-
-
-def _done(answer: Answer) -> dict[str, Any]:
-    data: dict[str, Any] = {
-        "response": answer.text,
-        "agent_logs": "\n".join(answer.logs),
-        "model": answer.model,
-        "requested_model": answer.requested_model,
-    }
-    if answer.voice:
-        data["voice_response"] = answer.voice
-    if answer.twin:
-        data["twin_response"] = answer.twin
-    if answer.senses:
-        data["senses"] = answer.senses
-    if answer.notice:
-        data["notice"] = answer.notice
-    if answer.agents_used is not None:
-        data["agents_used"] = answer.agents_used
-    if answer.tool_calls:
-        data["tool_calls"] = answer.tool_calls
-    if answer.rounds:
-        data["rounds"] = answer.rounds
-    if answer.ending:
-        data["ending"] = answer.ending
-    data.update(answer.usage.stated())
-    return data

@@ -26,7 +26,7 @@ class Receiver(Protocol):
     def name(self) -> str: ...
 
     def serving(self) -> Iterable[Agent]:
-        """Its agents and listeners that serve now."""
+        """The tenant's agents and listeners that serve now."""
         ...
 
     async def tell(self, listener: Agent, value: dict[str, Any]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 from agents.brainstem.prompt import Soul
 from agents.brainstem.senses import Senses
@@ -18,25 +18,27 @@ from agents.contract.agent import Agent, Change
 from agents.contract.declared_needs import declared_in
 from agents.contract.description import AgentStorage
 from agents.contract.file_discovery import Stamp
-from agents.contract.may_run import SHIPPED, YOURS, Allowed, Verdict
+from agents.contract.imported_files import Neighbours
+from agents.contract.may_run import SHIPPED
+from agents.contract.registry import AgentRegistry
 from agents.errors import AgentError
 from agents.providers.selection import ProviderSelector
-from agents.runtime.answers import read_service_reply, read_tests, reader_of_descriptions
-from agents.runtime.registry import AgentRegistry
-from agents.runtime.runner import AgentRunner, WorkerPools
-from agents.runtime.services import ServiceFailedError, ServiceFault, ServiceIndex, ServiceReply, read_service
+from agents.runtimes.python.pools.answers import read_tests, reader_of_descriptions
+from agents.runtimes.python.pools.call import ReadAnswer
+from agents.runtimes.python.pools.runner import AgentRunner, WorkerPools
+from agents.runtimes.python.pools.supervisor import WorkerSupervisor
+from agents.runtimes.python.pools.use_log import UseLog
+from agents.runtimes.python.sandbox.needs import UNCONFINED, Confines
+from agents.runtimes.python.worker.services import ServiceReply
 from agents.storage.safe_fs import SafeTree, in_file_pool
-from agents.workers.call import ReadAnswer
-from agents.workers.needs import Needs, together
-from agents.workers.supervisor import WorkerSupervisor
 from envelopes.envelope import agent_id
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestContext
-from rappd.errors import NotFoundError, RefusedError
+from rappd.errors import NotFoundError
 from rappd.notices.notices import Notices
-from rappd.organism.in_force import OrganismInForce
 from rappd.organism.organism import Organism
+from rappd.organism.organism_in_force import OrganismInForce
 from rappd.organism.schemas import ListenerSchemas
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
@@ -56,9 +58,10 @@ from rappd.tenants.tenant_config import (
 from rappd.tenants.tenant_context import GatewayEndpoints, PeerGateway, TenantContext, TimerGateway
 from rappd.tenants.tenant_endpoints import agent_endpoints, whole_endpoint
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
+from rappd.tenants.workspace_services import WorkspaceServices
 from twins.cartridges.buddy_store import is_buddy
 from twins.trust.trust import Trust, WorkspaceTrust
-from twins.workspace.agent_files import AgentFiles, sha256
+from twins.workspace.agent_files import AgentFiles
 from twins.workspace.sources import Sources
 from twins.workspace.workspace import Workspace
 
@@ -70,6 +73,15 @@ HOST = "brainstem"
 _NO_ORGANISM = Organism()
 _LOOK_SECONDS = 0.5
 _GLANCE_SECONDS = 0.05  # turns that flow do not each go to the disk
+
+
+class AgentRan(TypedDict):
+    """A call of an agent: whether it went well, its result, and the thread that it is recorded on."""
+
+    ok: bool
+    result: Any
+    seconds: float
+    thread: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -139,6 +151,7 @@ class Tenant:
         self.id = agent_id(address or name, services.node)
         self.active_requests = self.requests_begun = 0
         self._looked = 0.0
+        self._looking = asyncio.Lock()
         self._glanced = 0.0
         self._stamps: list[Stamp | None] = []
         self._watched = watched
@@ -148,7 +161,6 @@ class Tenant:
         self.files = AgentFiles(workspace)
         self.sources = Sources(workspace)
         self._trust = WorkspaceTrust(services.trust, workspace)
-        self._services = ServiceIndex(workspace.files, workspace.organs, workspace.services)
         self.node = services.node
         self._install_lock = asyncio.Lock()
         self._packages = PackageSettings.from_settings(settings, private_root=private_root)
@@ -161,21 +173,27 @@ class Tenant:
             trusted=trusted_plan,
             request_context=lambda: self._trust.standing,
         )
+        beside = (workspace.agents / "utils", workspace.root / "utils")
+        self._neighbours = Neighbours(workspace.files, workspace.agents, beside)
         self.registry = AgentRegistry(
             self._pools,
             lambda: folders_of(workspace, self.sources),
-            AgentStorage(workspace.files, workspace.good_copies, workspace.deps),
+            AgentStorage(workspace.files, workspace.good_copies, workspace.deps, self._neighbours),
             self._trust,
             self._install,
             self._is_offered,
             self._given_name,
         )
         self.senses = Senses(workspace.senses, trust=self._trust, files=workspace.files)
-        self.runner = AgentRunner(self._pools, self.settings)
+        self.uses = UseLog(private_root / "uses" / f"{name}.json")
+        self.runner = AgentRunner(self._pools, self.settings, self.uses)
+        self.services = WorkspaceServices(
+            workspace, self._trust, self._pools, self._neighbours, self.settings, self.uses
+        )
         self.brainstem = Brainstem(
             soul=Soul(workspace.soul, workspace.files),
             senses=self.senses,
-            roster=self.registry,
+            agents=self.registry,
             runner=self.runner,
             thinking=services.providers,
             modes=self.settings,
@@ -194,6 +212,7 @@ class Tenant:
             trust=services.trust,
             registry=self.registry,
             runner=self.runner,
+            services=self.services,
             brainstem=self.brainstem,
             notices=self.notices,
             peers=lambda: services.peers,
@@ -243,12 +262,13 @@ class Tenant:
 
     async def refresh(self) -> list[Change]:
         """Looks at the agent files again; returns what changed."""
-        self._looked = time.monotonic()
+        began = time.monotonic()
         self._glanced = 0.0
         changes = await self.registry.refresh()
+        self._looked = began  # not before: what was not done yet, or was cancelled, is no look
+        self.publish()  # before anything is awaited: what is listed can be called
         if changes:
             await self.keep_schemas()
-        self.publish()
         self._shared.system.look(self)
         return changes
 
@@ -264,7 +284,7 @@ class Tenant:
         self.publish()
 
     def serving(self) -> list[Agent]:
-        """Its agents and listeners that serve now, those that a model drives last."""
+        """The tenant's agents and listeners that serve now, those that a model drives last."""
         return [*self.registry.serving(), *self.requests.driven.agents()]
 
     async def tell(self, listener: Agent, value: dict[str, Any]) -> None:
@@ -276,7 +296,9 @@ class Tenant:
         self.title = title or self.title
         if self._closed:
             return
-        agents = agent_endpoints(self.name, self.node, self.serving(), self.requests.call)
+        agents = agent_endpoints(
+            self.name, self.node, self.serving(), self.requests.call, self.schemas.newest
+        )
         whole = whole_endpoint(self.name, self.id, self.title, self.handle)
         self._shared.dispatcher.endpoints.publish(whole, agents)
 
@@ -287,6 +309,7 @@ class Tenant:
         self._shared.dispatcher.unroute(self.id)
         self._shared.dispatcher.endpoints.withdraw(self.name)
         await self._pools.close()
+        await self.uses.close()
 
     def apply(self, settings: Settings) -> None:
         """Takes changed live settings over."""
@@ -304,8 +327,10 @@ class Tenant:
         try:
             if not self.ready.is_set():
                 await self.ready.wait()
-            if not self._watched and time.monotonic() - self._looked > _LOOK_SECONDS:
-                await self.refresh()
+            if not self._watched:
+                async with self._looking:  # turns that come meanwhile wait for what the first finds
+                    if time.monotonic() - self._looked > _LOOK_SECONDS:
+                        await self.refresh()
             await self._glance()
             return await self.requests.perform(context)
         finally:
@@ -323,34 +348,14 @@ class Tenant:
         self, method: str, name: str, path: str, body: Any, caller: Caller
     ) -> ServiceReply | None:
         """Hands a request to a service in a worker; None when there is no such service."""
-        found = await in_file_pool(self._find_service, name)
-        if found is None:
-            return None
-        file, digest, verdict = found
-        if not isinstance(verdict, Allowed):
-            whose = "" if self.name == HOST else f" --twin {self.name[:12]}"
-            raise RefusedError(
-                f"{file.name} is quarantined: {verdict.why}", do=f"rappd agents approve {file.name}{whose}"
-            )
-        reply: ServiceReply = await self._pools.for_principal(
-            verdict.apart or YOURS, (caller.principal, file)
-        ).request(
-            "service",
-            {"file": {"path": str(file), "sha256": digest}, "method": method, "path": path, "body": body},
-            timeout=self.settings.call_seconds,
-            on_callback=self.callbacks.for_service(),
-            read=read_service_reply,
-        )
-        return reply
+        whose = "" if self.name == HOST else f" --twin {self.name[:12]}"
+        answers = self.callbacks.for_service()
+        return await self.services.ask(method, name, path, body, caller, answers, whose)
 
     @property
     def sandbox(self) -> dict[str, Any]:
         """The report of the sandbox of its workers."""
         return self._shared.supervisor.sandbox_report()
-
-    async def service_faults(self) -> list[ServiceFault]:
-        """Service files that cannot be used as they are."""
-        return await asyncio.to_thread(self._services.faults)
 
     async def workers_answer(self) -> bool:
         """True when a worker can be started, and answers."""
@@ -364,28 +369,33 @@ class Tenant:
     async def describe(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """Returns the description of one file, without registering it."""
         body, read = {"files": [agent_file]}, reader_of_descriptions(1)
-        needs = await in_file_pool(self._needs_of, agent_file)
-        outcome: dict[str, Any] = (await self._apart("describe", body, 20.0, read, needs))["files"][0]
+        confines = await in_file_pool(self._confines_of, agent_file)
+        outcome: dict[str, Any] = (await self._apart("describe", body, 20.0, read, confines))["files"][0]
         return outcome
 
     async def run_agent(
         self, name: str, arguments: dict[str, Any], *, caller: Caller | None = None
-    ) -> dict[str, Any]:
+    ) -> AgentRan:
         """Runs one agent by itself, as a recorded HELP and its answer: ``{ok, result, seconds, thread}``."""
         caller = caller or Caller("control", operator=True)
         found = self._shared.dispatcher.endpoints.named(self.name, name)
-        if self.registry.is_hidden(name):
-            raise NotFoundError(
-                f"{name[:80]} is not in organism.yaml.", do=f"rappd organism add listener {name[:80]}"
-            )
+        self._check_listed(name)
         if found is None or found.agent is None or not found.exposure.admits(caller):
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
         await asyncio.to_thread(self._trust.look_at_quarantine)
         ran, thread = await self.requests.alone(found.agent, arguments, caller)
         return {"ok": ran.ok, "result": ran.result, "seconds": round(ran.seconds, 4), "thread": thread}
 
+    def _check_listed(self, name: str) -> None:
+        """Raises ``NotFoundError`` for an agent that would serve, and that ``organism.yaml`` does not name."""
+        if self.registry.is_hidden(name):
+            raise NotFoundError(
+                f"{name[:80]} is not in organism.yaml.", do=f"rappd organism add listener {name[:80]}"
+            )
+
     async def test_agent(self, name: str) -> list[dict[str, Any]]:
         """Runs the contract tests over one serving agent, in a worker."""
+        self._check_listed(name)
         agent = self.registry.named(name)
         if agent is None:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
@@ -395,25 +405,27 @@ class Tenant:
 
     async def test_file(self, agent_file: dict[str, Any]) -> dict[str, Any]:
         """Runs the contract tests over one file, in a worker of its own: ``{passed, tests}``."""
-        needs = await in_file_pool(self._needs_of, agent_file)
-        if needs is not None:
-            needs = together([needs, Needs(read=(agent_file["path"],))])
-        found: dict[str, Any] = await self._apart("test", {"file": agent_file}, 60.0, read_tests, needs)
+        confines = await in_file_pool(self._confines_of, agent_file)
+        found: dict[str, Any] = await self._apart("test", {"file": agent_file}, 60.0, read_tests, confines)
         return found
 
-    def _needs_of(self, agent_file: dict[str, Any]) -> Needs | None:
-        """The needs that a file declares that is not registered yet. Blocks on the disk."""
-        path = Path(agent_file["path"])
+    def _confines_of(self, agent_file: dict[str, Any]) -> Confines:
+        """The confines of a file that is not registered yet. Blocks on the disk."""
+        path, rel = Path(agent_file["path"]), agent_file["rel"]
         is_own = path.is_relative_to(self.workspace.root)
         files = self.workspace.files if is_own else SafeTree(path.parent)
-        return declared_in(agent_file["rel"], files.read(path)).needs
+        content = files.read(path)
+        needs = declared_in(rel, content).needs
+        if needs is None:
+            return UNCONFINED
+        return Confines(needs, False, (str(path),), self._neighbours.imported_by(rel, content))
 
     async def _apart(
-        self, op: str, body: dict[str, Any], seconds: float, read: ReadAnswer, needs: Needs | None
+        self, op: str, body: dict[str, Any], seconds: float, read: ReadAnswer, confines: Confines
     ) -> Any:
         """Asks a worker that ends with it, and that goes by what is held now."""
         await asyncio.to_thread(self._trust.look_at_quarantine)
-        async with self._pools.apart(needs) as pool:
+        async with self._pools.apart(confines) as pool:
             return await pool.request(op, body, timeout=seconds, read=read)
 
     async def _glance(self) -> None:
@@ -434,24 +446,6 @@ class Tenant:
         if not is_other:  # else the refresh that follows may fail, and the next turn has to try again
             self._stamps = stamps
         return is_other
-
-    def _find_service(self, name: str) -> tuple[Path, str, Verdict] | None:
-        """The file of a service, the hash of its content, and whether that may run."""
-        self._trust.look()
-        file = self._services.find(name)
-        if file is None:
-            return None
-        try:
-            content = read_service(file, self.workspace.files)
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ServiceFailedError(
-                f"{file.name} cannot be read: {reason}", do="Put a plain file there."
-            ) from error
-        digest = sha256(content)
-        return file, digest, self._trust.may_run(YOURS, file, digest)
 
     async def _install(self, requirements: list[str]) -> str:
         async with self._install_lock:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,16 +13,21 @@ import msgspec
 import agents.library
 from agents.contract.agent import Folder
 from agents.contract.may_run import SHIPPED, YOURS, origin_of
-from agents.workers.config import Limits, PoolConfig, ReadOnlyPath
-from agents.workers.sandbox import MOUNT_NAMESPACE
+from agents.runtimes.python.pools.config import Limits, PoolConfig, ReadOnlyPath
+from agents.runtimes.python.sandbox.needs import unheld
+from agents.runtimes.python.sandbox.private_paths import PrivatePaths
+from agents.runtimes.python.sandbox.protected_paths import home_folders
+from agents.runtimes.python.sandbox.sandbox import MOUNT_NAMESPACE
 from rappd.settings.load import Settings, check, worker_environment
 from rappd.tenants.workspace_variables import MayRun, worker_variables
 from twins.cartridges.buddy_store import is_buddy
+from twins.trust.needs_rules import MUST_DECLARE, ScopeRules
 from twins.workspace.sources import Sources
 from twins.workspace.workspace import DEFAULT_SOUL, PLACEHOLDERS, Workspace
 
 if TYPE_CHECKING:
     from agents.packages import install_packages
+    from agents.runtimes.python.pools.supervisor import WorkerSupervisor
 
 OF_BUDDIES = frozenset({"buddy_agent.py"})
 """Shipped agents that only a buddy has."""
@@ -118,6 +124,16 @@ def read_only_paths(workspace: Workspace) -> tuple[ReadOnlyPath, ...]:
         ReadOnlyPath(workspace.soul, content=DEFAULT_SOUL),
         *(ReadOnlyPath(workspace.root / name, content=text.decode()) for name, text in PLACEHOLDERS.items()),
         *(ReadOnlyPath(workspace.root / name) for name in ("rappid.json", "voice.zip")),
+    )
+
+
+def scope_rules(settings: Settings, supervisor: WorkerSupervisor) -> ScopeRules:
+    """The rules for what code declares that it needs; ``supervisor`` knows what the sandbox can hold."""
+    private = PrivatePaths(home_folders(os.environ), settings.items("agents.may_read"), system=True)
+    return ScopeRules(
+        settings.on(MUST_DECLARE),
+        lambda needs: private.named([*needs.folders["read"], *needs.folders["write"]]),
+        lambda needs: unheld(needs, supervisor.sandbox_report()),
     )
 
 

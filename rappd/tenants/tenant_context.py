@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent
-from agents.runtime.registry import AgentRegistry
-from agents.runtime.runner import AgentRunner
+from agents.contract.registry import AgentRegistry
+from agents.runtimes.python.pools.runner import AgentRunner
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.turns import RequestContext
 from rappd.notices.notices import Notices
@@ -19,6 +19,7 @@ from rappd.organism.schemas import ListenerSchemas
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.primitives import DelayGateway
+from rappd.tenants.workspace_services import WorkspaceServices
 from twins.trust.trust import Trust
 from twins.workspace.agent_files import AgentFiles
 from twins.workspace.workspace import Workspace
@@ -65,6 +66,7 @@ class TenantContext:
     trust: Trust
     registry: AgentRegistry
     runner: AgentRunner
+    services: WorkspaceServices
     brainstem: Brainstem
     notices: Notices
     peers: Callable[[], PeerGateway | None]

@@ -8,13 +8,15 @@ from functools import partial
 from typing import Any
 
 from agents.contract.agent import REACHING, TIMING, Agent, is_structural
-from agents.contract.looking import LOOKING, looking_tool
-from agents.runtime.result_text import OnPiece
-from agents.runtime.runner import AgentResult
+from agents.contract.structural_reads import LOOKING, looking_tool
+from agents.runtimes.python.pools.runner import AgentResult
+from agents.runtimes.python.worker.result_text import OnPiece
 from envelopes.envelope import HELP, agent_id
-from rappd.dispatch.endpoints import Call, Endpoint
+from envelopes.events import Piece
+from rappd.dispatch.endpoints import Call, Endpoint, Newest
 from rappd.dispatch.rights import DEVICE, OWNER, PEER, Right
 from rappd.dispatch.turns import Handler, RequestContext
+from rappd.errors import RappdError
 from rappd.tenants.system_messages import is_system
 
 LOOK = "LOOK"
@@ -41,26 +43,29 @@ CallAgent = Callable[
 
 def whole_endpoint(workspace: str, id: str, title: str, handler: Handler) -> Endpoint[Handler]:
     """A brainstem or a twin, which is asked in words."""
-    told, exposure = f"Asks {title} in words.", PEER(f"{HELP}.{workspace}")
-    return Endpoint(id, "tenant", workspace, title, told, _ASKED, _ANSWER, exposure, handler)
+    description, exposure = f"Asks {title} in words.", PEER(f"{HELP}.{workspace}")
+    return Endpoint(id, "tenant", workspace, title, description, _ASKED, _ANSWER, exposure, handler)
 
 
 def agent_endpoints(
-    workspace: str, node: str, agents: Iterable[Agent], call: CallAgent
+    workspace: str, node: str, agents: Iterable[Agent], call: CallAgent, newest: Newest
 ) -> list[Endpoint[Call]]:
-    """The agents of a tenant in their order, then the structural ones for those who may only look."""
+    """The agents of a tenant in their order, then the structural ones for those who may only look.
+
+    ``newest`` gives the highest version of a listener's payload.
+    """
     found, looking = [], []
     for agent in agents:
         if is_system(agent):
             continue
         one = Endpoint[Call](
             agent_id(agent.tool_name, node), "agent", workspace, agent.tool_name, agent.description, agent.parameters,
-            None, exposure_of(workspace, agent), partial(call, agent), agent,
+            None, exposure_of(workspace, agent), partial(call, agent), agent, newest,
         )  # fmt: skip
         found.append(one)
         if agent.trusted and agent.name in LOOKING:
-            told, takes = looking_tool(agent.name, agent.description, agent.parameters)
-            looking.append(replace(one, kind="look", description=told, input=takes, exposure=LOOKS))
+            description, takes = looking_tool(agent.name, agent.description, agent.parameters)
+            looking.append(replace(one, kind="look", description=description, input=takes, exposure=LOOKS))
     return found + looking
 
 
@@ -71,3 +76,25 @@ def exposure_of(workspace: str, agent: Agent) -> Right:
     if agent.name in TIMING:
         return SETS_TIMERS
     return PEER(f"{HELP}.{workspace}.{agent.tool_name}", mine=agent.name in REACHING)
+
+
+def with_names(
+    ask_peer: Endpoint[Call], description_and_input: tuple[str, dict[str, Any]] | None
+) -> Endpoint[Call]:
+    """AskPeer with the peers' names in it; not offered where there is no other machine, and it would be in the way."""
+    if ask_peer.agent is None or not ask_peer.agent.trusted:
+        return ask_peer
+    if description_and_input is None:
+        return replace(ask_peer, kind="spare")
+    description, form = description_and_input
+    return replace(ask_peer, description=description, input=form)
+
+
+async def called(one: Endpoint[Call], context: RequestContext, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The DONE's data of a call of what is of no tenant. Raises ``RappdError``."""
+    emit = context.emit
+    on_piece = (lambda text: emit(Piece(context.envelope.id, one.name, text))) if emit else None
+    ran = await one.handler(context, arguments, None, on_piece)
+    if not ran.ok:
+        raise RappdError(ran.result, code="agent")
+    return {"result": ran.result}

@@ -14,11 +14,11 @@ from typing import Any
 import msgspec
 
 from agents.contract.agent import Agent
-from agents.contract.looking import OPERATIONS
+from agents.contract.structural_reads import OPERATIONS
 from agents.errors import CallbackDeniedError
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.selection import ProviderSelector
-from agents.runtime.runner import OnCallback
+from agents.runtimes.python.pools.runner import OnCallback
 from agents.storage.safe_fs import in_file_pool
 from envelopes.errors import ReportableError
 from rappd.errors import disk_problem

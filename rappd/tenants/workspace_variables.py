@@ -22,13 +22,13 @@ MayRun = Callable[[Origin, Path, str], Verdict]
 class EnvFileState(NamedTuple):
     """One ``.env`` as it is now.
 
-    ``left_out``: names that are never taken. ``held``: the reason for which it waits for approval.
+    ``left_out``: names that are never taken. ``waits_because``: the reason for which it waits for approval.
     ``problem``: the reason for which it cannot be used, and what to do about it.
     """
 
     variables: dict[str, str]
     left_out: tuple[str, ...] = ()
-    held: str = ""
+    waits_because: str = ""
     problem: tuple[str, str] | None = None
 
 
@@ -48,7 +48,7 @@ def env_file_state(workspace: Workspace, may_run: MayRun) -> EnvFileState:
             {}, problem=(f"{workspace_env.FILE} cannot be read: {reason}", "Put a plain file there.")
         )
     if isinstance(verdict, Allowed):
-        return EnvFileState(found.taken, found.left_out)
+        return EnvFileState(found.accepted, found.left_out)
     return EnvFileState({}, found.left_out, verdict.why)
 
 
@@ -58,8 +58,8 @@ def worker_variables(workspace: Workspace, may_run: MayRun) -> dict[str, str]:
     path = workspace.env_file
     if state.problem:
         log.warning("%s: %s %s", path, *state.problem)
-    elif state.held:
-        log.warning("security: %s waits for approval: %s", path, state.held)
+    elif state.waits_because:
+        log.warning("security: %s waits for approval: %s", path, state.waits_because)
     elif state.left_out:
         log.warning("security: %s sets what is never taken from it: %s", path, ", ".join(state.left_out))
     return state.variables

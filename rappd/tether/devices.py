@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NotRequired, TypedDict
 
 import msgspec
 
@@ -16,10 +16,10 @@ from agents.storage.atomic_write import write_atomically
 from envelopes.default_user import DEFAULT_USER_GUID
 from rappd.dispatch.rights import DEVICE
 from rappd.errors import AmbiguousError, RefusedError, StoreError, UsageProblemError
-from rappd.sessions.speakers import OWNER, SCOPES, WORKFLOWS
+from rappd.sessions.participants import OWNER, SCOPES, WORKFLOWS
 from rappd.store.connections import in_words
 from rappd.tether import proofs
-from rappd.tether.errors import NoSuchDeviceError
+from rappd.tether.errors import TetherError
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +35,53 @@ KINDS: tuple[Kind, ...] = ("mine", "guest")
 """The owner's own phones, with the owner's memory and conversations, and those of guests, with their own."""
 _MEMORIES = uuid.UUID("9a4e1c52-6f0b-4c1e-8d57-0b6c3f1f7a10")
 """The namespace (RFC 9562 §5.5) in which a device's id becomes the user whose memory is its own."""
+
+
+class DeviceRow(TypedDict):
+    """A registered phone, without its secret; moments are seconds since 1970."""
+
+    id: str
+    name: str
+    kind: Kind
+    invited: bool
+    scope: str
+    workflows: bool
+    eggs: bool
+    notices: bool
+    approve: bool
+    tls: bool
+    user: str
+    created_at: float
+    seen_at: float
+    seen_from: str
+    session: str
+
+
+class WindowState(TypedDict):
+    """The window in which a phone is paired: open with its links, with digits to compare, or over."""
+
+    state: str
+    id: NotRequired[str]
+    digits: NotRequired[str]
+    name: NotRequired[str]
+    remaining: NotRequired[float]
+    visited: NotRequired[bool]
+    code: NotRequired[str]
+    links: NotRequired[list[str]]
+    short_links: NotRequired[list[str]]
+    port: NotRequired[int]
+    port_taken: NotRequired[int]
+    """The port that was wanted, where another one had to do; else 0."""
+    certificate: NotRequired[str]
+    device: NotRequired[DeviceRow]
+    """The phone, once it is paired."""
+
+
+class ConnectedDevice(DeviceRow):
+    """The same with its connection: ``way`` is webrtc, websocket or ""."""
+
+    connected: bool
+    way: str
 
 
 class Device(msgspec.Struct, kw_only=True):
@@ -55,9 +102,9 @@ class Device(msgspec.Struct, kw_only=True):
     eggs: bool = False
     notices: bool = False
     approve: bool = False
-    """It may answer what waits for the owner's yes, over https."""
+    """True for a phone that may answer what waits for the owner's yes, over https."""
     tls: bool = False
-    """It was paired over https: nobody could change its page's script on the way."""
+    """True for a phone that was paired over https: nobody could change its page's script on the way."""
     version: int = 0
     """Another one after each pairing and each change of rights: older tokens count no longer."""
     user: str = ""
@@ -101,7 +148,7 @@ class Device(msgspec.Struct, kw_only=True):
         """The user whose memory and conversations count while it talks: the owner's, or those of this phone alone."""
         return self.user or (DEFAULT_USER_GUID if self.is_mine else str(uuid.uuid5(_MEMORIES, self.id)))
 
-    def shown(self) -> dict[str, object]:
+    def shown(self) -> DeviceRow:
         """As lists show it, without its secret."""
         return {
             "id": self.id, "name": self.name, "kind": self.kind, "invited": self.in_session, "scope": self.scope,
@@ -110,6 +157,25 @@ class Device(msgspec.Struct, kw_only=True):
             "user": "shared" if self.user_guid == DEFAULT_USER_GUID else self.user_guid, "created_at": self.created_at, "seen_at": self.seen_at,
             "seen_from": self.seen_from, "session": self.session,
         }  # fmt: skip
+
+
+class EggOffer(TypedDict):
+    """An egg that lies there for a phone."""
+
+    device: str
+    name: str
+    size: int
+
+
+class PhonesSummary(TypedDict):
+    """The listener for phones in numbers; ``port_taken`` is the port that was wanted, where another one had to do."""
+
+    registered: int
+    connected: int
+    port: int
+    port_taken: int
+    addresses: list[str]
+    webrtc: bool
 
 
 def by_secret_alone(device: Device) -> Device:
@@ -177,13 +243,15 @@ class DeviceRegistry:
         return None if id in self._shut_out else self._devices.get(id)
 
     def find(self, name: str) -> Device:
-        """The device of that name, or whose id begins so. Raises ``NoSuchDeviceError``, ``AmbiguousError``."""
+        """The device of that name, or whose id begins so. Raises ``no_such_device``, ``AmbiguousError``."""
         named = [one for one in self._devices.values() if one.name.casefold() == name.casefold()]
         found = named or [
             one for one in self._devices.values() if len(name) >= 4 and one.id.startswith(name.lower())
         ]
         if not found:
-            raise NoSuchDeviceError(f'No device is called "{name[:40]}".', do="rappd devices list")
+            raise TetherError(
+                f'No device is called "{name[:40]}".', do="rappd devices list", code="no_such_device"
+            )
         if len(found) > 1:
             raise AmbiguousError(f'"{name[:40]}" fits several devices.', do="Give the start of its id.")
         return found[0]
@@ -207,10 +275,12 @@ class DeviceRegistry:
 
         Raises ``StoreError``: then it is not registered.
         """
-        taken = {one.name.casefold() for one in self._devices.values() if one.id != guest_print.hex()}
-        taken.add(OWNER.casefold())
+        used_names = {one.name.casefold() for one in self._devices.values() if one.id != guest_print.hex()}
+        used_names.add(OWNER.casefold())
         free = next(
-            one for one in (name, *(f"{name} {n}" for n in range(2, 1000))) if one.casefold() not in taken
+            one
+            for one in (name, *(f"{name} {n}" for n in range(2, 1000)))
+            if one.casefold() not in used_names
         )
         rights = rights_of(kind)
         device = Device(

@@ -67,14 +67,6 @@ class UnknownDeviceError(TetherError):
         super().__init__("This phone was removed.", do="To come back, ask for a new QR code.")
 
 
-class NoSuchDeviceError(TetherError):
-    """A name or an id that fits no device."""
-
-    code = "no_such_device"
-    status = 404
-    exit_code = 4
-
-
 class TetherUnavailableError(TetherError):
     """The listener for phones cannot open, or a window is in the way."""
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from rappd.tether.devices import Kind
+from rappd.tether.devices import DeviceRow, Kind, WindowState
 from rappd.tether.errors import TetherUnavailableError, WindowClosedError
 from rappd.tether.pairing_window import PairingWindow
 
@@ -29,14 +29,14 @@ class AskingPhone(Protocol):
 class Pairing:
     """At most one code at a time, and at most one phone that asks. All calls come from the event loop.
 
-    ``links`` returns the fields by which phones reach an open window; ``over`` is called when its time has passed.
+    ``links`` returns the state of an open window, with the ways by which phones reach it; ``over`` is called when its time has passed.
     """
 
-    def __init__(self, links: Callable[[PairingWindow], dict[str, Any]], over: Callable[[], None]) -> None:
+    def __init__(self, links: Callable[[PairingWindow], WindowState], over: Callable[[], None]) -> None:
         self.window: PairingWindow | None = None
         self._links, self._over = links, over
         self._asking: _Asking | None = None
-        self._outcome: dict[str, Any] = {}
+        self._outcome: WindowState | None = None
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -56,15 +56,15 @@ class Pairing:
             self._asking.phone.expire()
         if self._timer is not None:
             self._timer.cancel()
-        self.window, self._asking, self._outcome, self._timer = None, None, {}, None
+        self.window, self._asking, self._outcome, self._timer = None, None, None, None
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> WindowState:
         """The state for the operator's screen: links, the digits to compare, or how it ended."""
         window, asking = self.window, self._asking
         if window is None:
             return {"state": "closed"}
         if self._outcome:
-            return {"id": window.id, **self._outcome}
+            return {**self._outcome, "id": window.id}
         if asking is not None:
             return {
                 "state": "waiting" if asking.answered else "compare",
@@ -75,10 +75,7 @@ class Pairing:
             }
         if not window.open:
             return {"state": "expired", "id": window.id}
-        return {
-            "state": "open", "id": window.id, "remaining": window.remaining, "visited": window.visited,
-            "code": window.code, **self._links(window),
-        }  # fmt: skip
+        return self._links(window)
 
     def link(self) -> str:
         """The text of the QR code. Raises ``WindowClosedError``."""
@@ -98,7 +95,7 @@ class Pairing:
             self._outcome = {"state": "differs"}
 
     def visited(self) -> None:
-        """Somebody opened the page."""
+        """A browser opened the page."""
         if self.window is not None:
             self.window.visited = True
 
@@ -116,7 +113,7 @@ class Pairing:
         self.window.used = True
         return self.window
 
-    def paired(self, device: dict[str, object]) -> None:
+    def paired(self, device: DeviceRow) -> None:
         """The phone is registered as that device."""
         self._asking, self._outcome = None, {"state": "paired", "device": device}
 

@@ -12,7 +12,8 @@ import msgspec
 
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.operation import Upload
-from rappd.sessions.speakers import caller_of
+from rappd.sessions.participants import caller_of
+from rappd.store.egg_table import EggKept
 from rappd.tether.devices import EGGS, Device
 from rappd.tether.egg_tokens import SECONDS, EggTokens
 from rappd.tether.egg_transfers import EggTransfers
@@ -35,9 +36,7 @@ class EggStore(Protocol):
         """A copy of an egg, made to stay as it is. Raises ``ReportableError``."""
         ...
 
-    async def take_in(
-        self, sender: Any, name: str, body: AsyncIterator[bytes], id: str = ""
-    ) -> dict[str, Any]:
+    async def take_in(self, sender: Any, name: str, body: AsyncIterator[bytes], id: str = "") -> EggKept:
         """Stages an egg until the owner hatches it. Raises ``ReportableError``."""
         ...
 
@@ -111,7 +110,7 @@ class PhoneEggs:
         """A device was removed."""
         self._offers.pop(device.id, None)
 
-    async def take_in(self, device: Device, name: str, egg: Upload) -> dict[str, Any]:
+    async def take_in(self, device: Device, name: str, egg: Upload) -> EggKept:
         """Stages what a phone sends, like what a peer sends. Raises ``EggTooLargeError``, ``ReportableError``."""
         if egg.size > MOST_BYTES:
             raise EggTooLargeError(MOST_BYTES)

@@ -23,7 +23,7 @@ from envelopes.errors import ReportableError
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, RefusedError, UsageProblemError
 from rappd.features.operation import Operation, OperationTable, Reader, Stream
-from rappd.sessions.speakers import caller_of
+from rappd.sessions.participants import caller_of
 from rappd.tether.devices import Device
 
 log = logging.getLogger(__name__)

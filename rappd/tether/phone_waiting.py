@@ -10,9 +10,9 @@ from typing import Any, Protocol
 from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Right
 from rappd.errors import ConflictError
-from rappd.sessions.speakers import caller_of
+from rappd.sessions.participants import caller_of
 from rappd.tether.devices import APPROVE, NOTICES, Device
-from rappd.tether.session import Answer
+from rappd.tether.phone_session import Answer
 
 log = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class PhoneWaiting:
             self._do(self._answer(screen, device, answer))
 
     def forget(self, screen: Screen) -> None:
-        """Its connection is over."""
+        """The connection of ``screen`` is over."""
         if (task := self._tasks.get(screen)) is not None:
             task.cancel()
         self._shown.pop(screen, None)

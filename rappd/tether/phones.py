@@ -13,17 +13,16 @@ from typing import Any, Protocol
 import msgspec
 
 from envelopes.errors import ReportableError
-from neighborhoods.auth.ipv6_admission import LocalNetworks
+from neighborhoods.auth.ipv6_networks import LocalNetworks
 from neighborhoods.discovery.addresses import network_of
 from rappd.dispatch.rights import Right
 from rappd.errors import RefusedError
 from rappd.notices.notices import Notices
+from rappd.sessions.participants import WORKFLOWS, caller_of
 from rappd.sessions.session_of_phones import CurrentSession
 from rappd.sessions.sessions import Session, Sessions
-from rappd.sessions.speakers import WORKFLOWS, caller_of
 from rappd.tether import proofs
-from rappd.tether.connection import PhoneConnection
-from rappd.tether.devices import EGGS, Device, DeviceRegistry
+from rappd.tether.devices import EGGS, Device, DeviceRegistry, EggOffer
 from rappd.tether.egg_transfers import EggTransfer
 from rappd.tether.errors import (
     BadEggTokenError,
@@ -35,11 +34,12 @@ from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
 from rappd.tether.offer import CheckedOffer, Offer, read_offer
 from rappd.tether.pairing import Pairing
+from rappd.tether.phone_connection import PhoneConnection
 from rappd.tether.phone_eggs import PhoneEggs
 from rappd.tether.phone_requests import RequestTable
+from rappd.tether.phone_session import Answer, RunWorkflow
 from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.rtc_client import Channel, RtcClient
-from rappd.tether.session import Answer, RunWorkflow
 from rappd.tether.transport_parameters import reachable
 
 log = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class Phones:
         await self.rtc.close()
 
     def visited(self) -> None:
-        """Somebody opened the page."""
+        """A browser opened the page."""
         self._pairing.visited()
 
     async def offer(self, body: dict[str, Any], client: str) -> dict[str, Any]:
@@ -190,11 +190,11 @@ class Phones:
             connection.move()
 
     def ask(self, connection: PhoneConnection, digits: str, name: str) -> None:
-        """See ``ConnectionOwner``."""
+        """Has the operator compare the digits; ``connection.answer`` takes the answer."""
         self._pairing.ask(connection, digits, name)
 
     def accept(self, connection: PhoneConnection, name: str) -> Device | None:
-        """See ``ConnectionOwner``."""
+        """Returns the device of a phone on which both sides agree, registered now or long ago; None for one removed meanwhile."""
         device = connection.resumes
         if device is None:
             device = self._register(connection, name)
@@ -215,7 +215,7 @@ class Phones:
         return device
 
     def ended(self, connection: PhoneConnection, reason: str) -> None:
-        """See ``ConnectionOwner``."""
+        """Forgets a connection that is over."""
         self.connections.discard(connection)
         self.waiting.forget(connection)
         log.info("a phone's connection ended: %s", reason)
@@ -223,17 +223,17 @@ class Phones:
             self._pairing.failed(connection, reason)
 
     async def current_session(self) -> Session:
-        """See ``ConnectionOwner``."""
+        """Returns the session that phones join."""
         return await self._current.open()
 
     def run_workflow(self, connection: PhoneConnection, asked: RunWorkflow) -> None:
-        """See ``ConnectionOwner``."""
+        """Starts, pauses, resumes or aborts a workflow for a phone, or tells the phone why not."""
         task = asyncio.ensure_future(self._run_workflow(connection, asked))
         self._tasks.add(task)
         task.add_done_callback(self._done)
 
     async def workflows_for(self, device: Device) -> dict[str, Any]:
-        """See ``ConnectionOwner``."""
+        """Returns the frame that tells a phone which workflows it may run."""
         if not WORKFLOWS.admits(caller_of(device)):
             return {"type": "workflows", "may_run": False, "workflows": [], "players": []}
         rows = await asyncio.to_thread(self._workflows.offered)
@@ -241,11 +241,11 @@ class Phones:
         return {"type": "workflows", "may_run": True, "workflows": rows, "players": players}
 
     def eggs_for(self, device: Device) -> dict[str, Any]:
-        """See ``ConnectionOwner``."""
+        """Returns the frame that tells a phone what it may do with eggs."""
         return self.eggs.shown(device)
 
     def send_egg_token(self, connection: PhoneConnection) -> None:
-        """See ``ConnectionOwner``."""
+        """Sends a phone a token for one request for an egg, or tells it why not."""
         if connection.speaker is None or connection.withholds(EGGS, "egg_token"):
             return
         try:
@@ -254,22 +254,22 @@ class Phones:
             connection.show({"type": "refused", "event_id": "egg_token", "error": problem.with_advice()})
 
     def show_waiting(self, connection: PhoneConnection) -> None:
-        """See ``ConnectionOwner``."""
+        """Shows a phone what waits for the owner, if it may see that and it changed."""
         self.waiting.show(connection)
 
     def dismiss(self, connection: PhoneConnection, key: str) -> None:
-        """See ``ConnectionOwner``."""
+        """Removes one of the news for a phone, or tells it why not."""
         self.waiting.dismiss(connection, key)
 
     def look(self, connection: PhoneConnection, key: str) -> None:
-        """See ``ConnectionOwner``."""
+        """Shows a phone a matter that waits for the owner, or tells it why not."""
         self.waiting.look(connection, key)
 
     def answer(self, connection: PhoneConnection, answer: Answer) -> None:
-        """See ``ConnectionOwner``."""
+        """Answers a matter that waits for the owner, or tells the phone why not."""
         self.waiting.answer(connection, answer)
 
-    async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
+    async def offer_egg(self, device: Device, path: Path) -> EggOffer:
         """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
         offered = await self.eggs.offer(device, path)
         for connection in self.connections:

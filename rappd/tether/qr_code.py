@@ -19,7 +19,7 @@ def matrix(text: str) -> list[list[bool]]:
 
 
 def as_text(text: str) -> list[str]:
-    """Its lines for a terminal, two rows of modules in each."""
+    """The code's lines for a terminal, two rows of modules in each."""
     rows = matrix(text)
     if len(rows) % 2:
         rows.append([False] * len(rows[0]))

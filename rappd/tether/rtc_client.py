@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from agents.runtime import programs
+from agents.programs import programs
 from rappd.tether.errors import BadOfferError, TetherUnavailableError
 from rappd.tether.rtc_worker import LINE_BYTES
 from rappd.tether.transport_parameters import TransportParameters, checked
@@ -53,11 +53,19 @@ class ChannelOwner(Protocol):
     def on_closed(self) -> None: ...
 
 
+class WorkerProcess(Protocol):
+    """The process that speaks WebRTC, seen from the daemon."""
+
+    def wait(self, seconds: float | None = None) -> int | None: ...
+
+    def kill(self) -> None: ...
+
+
 class RtcClient:
     """Starts the process with the first offer. One that ended is started anew with the next."""
 
     def __init__(self) -> None:
-        self._process: programs.RunningProgram | None = None
+        self._process: WorkerProcess | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
         self._owners: dict[str, ChannelOwner] = {}
@@ -114,11 +122,14 @@ class RtcClient:
         if not webrtc_installed():
             raise TetherUnavailableError("aiortc is not installed.", do="pip install 'rappd[tether]'")
         here, there = socket.socketpair()
+        starting = asyncio.ensure_future(asyncio.to_thread(launch_worker, there.fileno()))
+        # Not before: another file that came to its number would be handed on in its place.
+        starting.add_done_callback(lambda _: there.close())
         try:
-            command = programs.python("-m", "rappd.tether.rtc_worker", str(there.fileno()))
-            self._process = await asyncio.to_thread(programs.start, command, pass_fds=(there.fileno(),))
-        finally:
-            there.close()
+            self._process = await asyncio.shield(starting)
+        except BaseException:
+            here.close()  # a process that starts all the same ends with it
+            raise
         reader, writer = await asyncio.open_connection(sock=here, limit=LINE_BYTES)
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -192,19 +203,25 @@ class RtcChannel:
         self._client, self._id = client, id
 
     def attach(self, owner: ChannelOwner) -> None:
-        """See ``RtcClient.attach``."""
+        """Hands what comes over the connection to ``owner``."""
         self._client.attach(self._id, owner)
 
     def send(self, frame: str) -> None:
-        """See ``Channel``."""
+        """Sends a frame, if the connection is still there."""
         self._client.tell(op="send", id=self._id, text=frame)
 
     def close(self) -> None:
-        """See ``Channel``."""
+        """Ends the connection. Idempotent."""
         self._client.tell(op="close", id=self._id)
 
 
-def _end(process: programs.RunningProgram) -> None:
+def launch_worker(control: int) -> WorkerProcess:
+    """Starts the process that speaks WebRTC, at the other end of the socket of this number."""
+    command = programs.python("-m", "rappd.tether.rtc_worker", str(control))
+    return programs.start(command, pass_fds=(control,))
+
+
+def _end(process: WorkerProcess) -> None:
     """Waits for the process, which ends with its socket; kills one that does not."""
     if process.wait(3) is None:
         process.kill()

@@ -8,16 +8,16 @@ JSON lines over one socket pair. From the daemon: ``{op: offer, id, transport}``
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import socket
 import sys
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
+from cryptography.hazmat.primitives.hashes import SHA256
 
-from rappd.tether.rtc_transport import own_parameters, verified_print
-from rappd.tether.session_description import description
-from rappd.tether.transport_parameters import TransportParameters
+from rappd.tether.transport_parameters import MOST_CANDIDATES, Candidate, TransportParameters, description
 
 FRAME_BYTES = 16 << 10
 OPEN_SECONDS = 15.0
@@ -155,8 +155,36 @@ async def serve(descriptor: int) -> None:
     reader, writer = await asyncio.open_connection(sock=stream, limit=LINE_BYTES)
     worker = RtcWorker(writer)
     worker.tell(op="ready")
-    while line := await reader.readline():
-        worker.on_line(line)
+    with contextlib.suppress(ConnectionResetError):  # the daemon went without reading all that it was told
+        while line := await reader.readline():
+            worker.on_line(line)
+
+
+def own_parameters(peer: Any, setup: Literal["actpass", "active", "passive"]) -> TransportParameters:
+    """The parameters of an ``RTCPeerConnection`` with a local description. No text is read for them."""
+    dtls = peer.sctp.transport
+    gatherer = dtls.transport.iceGatherer
+    ice = gatherer.getLocalParameters()
+    prints = [one.value for one in dtls.getLocalParameters().fingerprints if one.algorithm == "sha-256"]
+    candidates = [
+        Candidate(one.ip, one.port, one.priority)
+        for one in gatherer.getLocalCandidates()
+        if one.type == "host" and one.protocol.lower() == "udp"
+    ]
+    return TransportParameters(
+        ice.usernameFragment, ice.password, setup, prints[0], tuple(candidates[:MOST_CANDIDATES])
+    )
+
+
+def verified_print(peer: Any) -> bytes:
+    """SHA-256 of the certificate whose key the other side has proved by DTLS; empty when aiortc does not tell.
+
+    aiortc 1.16 has no public way to it (``getRemoteCertificates`` of the standard), so this reads its private one.
+    An empty answer fits no phone: without this check nobody is let in.
+    """
+    connection = getattr(peer.sctp.transport, "_ssl", None)
+    certificate = connection.get_peer_certificate(as_cryptography=True) if connection is not None else None
+    return b"" if certificate is None else certificate.fingerprint(SHA256())
 
 
 if __name__ == "__main__":

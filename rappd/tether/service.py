@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
@@ -19,9 +19,18 @@ from rappd.notices.notices import Notices
 from rappd.sessions.session_of_phones import CurrentSession
 from rappd.sessions.sessions import Session, Sessions
 from rappd.settings.load import Settings
-from rappd.tether.devices import Device, DeviceRegistry, Kind, checked_scope
+from rappd.tether.devices import (
+    ConnectedDevice,
+    Device,
+    DeviceRegistry,
+    EggOffer,
+    Kind,
+    PhonesSummary,
+    WindowState,
+    checked_scope,
+)
 from rappd.tether.errors import TetherUnavailableError, WindowClosedError
-from rappd.tether.screen import Screen
+from rappd.tether.session_screen import Screen
 from rappd.tether.webrtc import webrtc_installed
 
 if TYPE_CHECKING:
@@ -132,7 +141,7 @@ class TetherService:
         scope: str = "talk",
         user: str = "",
         session: bool = False,
-    ) -> dict[str, Any]:
+    ) -> WindowState:
         """Shows a new code. Raises ``TetherUnavailableError`` while another one is shown, ``UsageProblemError``."""
         from rappd.tether.pairing_window import LONGEST_SECONDS, PairingWindow
 
@@ -148,11 +157,11 @@ class TetherService:
         found.pairing.open(PairingWindow(seconds, scope, user, name, invited=session))
         return found.pairing.state()
 
-    def window_state(self) -> dict[str, Any]:
+    def window_state(self) -> WindowState:
         """The state for the operator's screen: links, the digits to compare, or how it ended."""
         return {"state": "closed"} if self._open is None else self._open.pairing.state()
 
-    def answer(self, id: str, same: bool, kind: Kind) -> dict[str, Any]:
+    def answer(self, id: str, same: bool, kind: Kind) -> WindowState:
         """The operator compared the digits. Raises ``WindowClosedError`` when nobody asks."""
         if self._open is None:
             raise WindowClosedError
@@ -173,18 +182,18 @@ class TetherService:
                 "The QR code cannot be drawn: qrcode is missing.", do="pip install 'rappd[tether]'"
             ) from None
 
-    async def close_window(self) -> dict[str, Any]:
+    async def close_window(self) -> WindowState:
         """Takes the code back."""
         if self._open is not None:
             self._open.pairing.cancel()
             await self._close_if_unused()
         return self.window_state()
 
-    def listing(self) -> list[dict[str, Any]]:
+    def listing(self) -> list[ConnectedDevice]:
         """Every device with its presence."""
         return [self.shown(one) for one in self.devices.all()]
 
-    def shown(self, device: Device) -> dict[str, Any]:
+    def shown(self, device: Device) -> ConnectedDevice:
         """One device as screens show it."""
         here = None if self._open is None else self._open.phones.of(device)
         way = "" if here is None else ("webrtc" if here.guest_print else "websocket")
@@ -196,9 +205,9 @@ class TetherService:
         devices = [(one.id, one.name, one.caps, one.user) for one in self._registered()]
         return repr(window), devices, self._connected()
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> PhonesSummary:
         """The numbers for the start screen, ``rappd status`` and ``rappd doctor``. Blocks 1 ms."""
-        port, wanted = self._port, self._settings().number("tether.port")
+        port, wanted = self.port, self._settings().number("tether.port")
         return {
             "registered": len(self._registered()),
             "connected": len(self._connected()),
@@ -264,7 +273,7 @@ class TetherService:
         if self._open is not None:
             self._open.phones.show_rights()
 
-    async def offer_egg(self, device: Device, path: Path) -> dict[str, Any]:
+    async def offer_egg(self, device: Device, path: Path) -> EggOffer:
         """Puts an egg there for a phone, which is told at once. Raises ``RefusedError``, ``ReportableError``."""
         found = await self._open_listener()
         return await found.phones.offer_egg(device, path)
@@ -279,7 +288,7 @@ class TetherService:
         """``host:port`` of the listener, the address most likely to be reached first. Blocks 1 ms."""
         from rappd.tether.addresses import reachable_addresses
 
-        return reachable_addresses(self._open.listener.bound if self._open is not None else (), self._port)
+        return reachable_addresses(self._open.listener.bound if self._open is not None else (), self.port)
 
     async def _open_listener(self) -> _Open:
         async with self._opening:
@@ -297,7 +306,7 @@ class TetherService:
             return self._open
 
     async def _made(self) -> _Open:
-        from neighborhoods.auth.ipv6_admission import LocalNetworks
+        from neighborhoods.auth.ipv6_networks import LocalNetworks
         from rappd.tether.host_key import HostKey
         from rappd.tether.pairing import Pairing
         from rappd.tether.phone_eggs import PhoneEggs
@@ -326,16 +335,21 @@ class TetherService:
         )
         return _Open(self._make_listener(phones, self.addresses, key.tls), phones, pairing)
 
-    def _links(self, window: PairingWindow, key: HostKey) -> dict[str, Any]:
+    def _links(self, window: PairingWindow, key: HostKey) -> WindowState:
         from rappd.tether import proofs
         from rappd.tether.addresses import one_of_each_network
 
-        told, pin = self.summary(), proofs.host_pin(key.public)
+        summary, pin = self.summary(), proofs.host_pin(key.public)
         scheme = "https" if key.tls else "http"
         pages = [f"{scheme}://{one}/t" for one in one_of_each_network(self.addresses())]
         return {
-            "port": told["port"],
-            "port_taken": told["port_taken"],
+            "state": "open",
+            "id": window.id,
+            "remaining": window.remaining,
+            "visited": window.visited,
+            "code": window.code,
+            "port": summary["port"],
+            "port_taken": summary["port_taken"],
             "links": [proofs.link(one, window.id, window.token, pin) for one in pages],
             "short_links": pages,
             "certificate": key.fingerprint if key.tls else "",
@@ -366,7 +380,7 @@ class TetherService:
         return {one.device.id for one in connections if one.device is not None}
 
     @property
-    def _port(self) -> int:
+    def port(self) -> int:
         """The listener's port, 0 while it is closed."""
         return self._open.listener.port if self._open is not None else 0
 

@@ -19,7 +19,6 @@ from rappd.tether.errors import BadOfferError
 
 MOST_CANDIDATES = 32
 """Chromium offers one for each address of each interface."""
-PRINT_BYTES = 32
 
 # Every pattern ends with \Z: "$" also fits before a line break, and a line break begins a line of a description.
 _Ufrag = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9+/]{4,256}\Z")]  # RFC 8839, 5.4: ice-char
@@ -94,3 +93,26 @@ def _of_local_network(address: str, is_own: Callable[[IpAddress], bool]) -> str:
         return ""
     nowhere = found.is_loopback or found.is_unspecified or found.is_multicast
     return str(found) if not nowhere and (found.is_private or is_own(found)) else ""
+
+
+_MESSAGE_BYTES = 1 << 16
+_SCTP_PORT = 5000
+
+
+def description(parameters: TransportParameters, *, mid: str = "0") -> str:
+    """The only text that a library gets; ``mid`` is the name that the library itself gave the data channel.
+
+    It holds one section, and one fingerprint: that of ``parameters``.
+    """
+    lines = [
+        "v=0", "o=- 1 1 IN IP4 0.0.0.0", "s=-", "t=0 0", f"a=group:BUNDLE {mid}",
+        "m=application 9 UDP/DTLS/SCTP webrtc-datachannel", "c=IN IP4 0.0.0.0", f"a=mid:{mid}",
+        f"a=ice-ufrag:{parameters.ufrag}", f"a=ice-pwd:{parameters.pwd}",
+        f"a=fingerprint:sha-256 {hex_pairs(parameters.print)}", f"a=setup:{parameters.setup}",
+        f"a=sctp-port:{_SCTP_PORT}", f"a=max-message-size:{_MESSAGE_BYTES}",
+        *(
+            f"a=candidate:{number} 1 udp {one.priority} {one.address} {one.port} typ host"
+            for number, one in enumerate(parameters.candidates, 1)
+        ),
+    ]  # fmt: skip
+    return "\r\n".join(lines) + "\r\n"

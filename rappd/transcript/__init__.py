@@ -1,1 +1,1 @@
-"""Views of recorded events: turns, a readable conversation, a JSONL export, one-line summaries."""
+"""Views of recorded events: turns, a readable conversation, a JSONL export."""

@@ -26,7 +26,7 @@ class Message(msgspec.Struct, frozen=True):
 
     @property
     def failed(self) -> bool:
-        """It is an ERROR."""
+        """True for an ERROR."""
         return self.event.verb == ERROR
 
     @property
@@ -35,8 +35,8 @@ class Message(msgspec.Struct, frozen=True):
         data = self.data
         if self.failed:
             return _shown(data.get("msg", data))
-        if isinstance(body := data.get("body"), str) and "root" in data:  # a payload in XML
-            return _NAMESPACE.sub("", body, count=1)
+        if payload := payload_text(data):
+            return payload
         if self.event.verb == DONE:
             return calls_in_words(data) or _shown(data.get("response", data.get("result", data)))
         if self.event.verb == NOTE:
@@ -47,6 +47,21 @@ class Message(msgspec.Struct, frozen=True):
 
 
 _NAMESPACE = re.compile(r' xmlns="[^"]*"')
+
+
+def payload_text(data: dict[str, Any]) -> str:
+    """A payload in XML as a person reads it, without its namespace; "" for other data."""
+    body = data.get("body")
+    return _NAMESPACE.sub("", body, count=1) if isinstance(body, str) and "root" in data else ""
+
+
+def arguments_of(data: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a call by their names; of a payload in XML, its text under its root."""
+    given = data.get("args")
+    if isinstance(given, dict):
+        return given
+    payload = payload_text(data)
+    return {str(data["root"]): payload} if payload else {}
 
 
 class Exchange(msgspec.Struct):

@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from envelopes.codecs import emergence
-from envelopes.codecs.hash_chain import GENESIS, link
+from envelopes.codecs.emergence import GENESIS, link
 from envelopes.envelope import DONE, THREAD, thread_id, thread_id_below
 from envelopes.errors import MalformedError
 from rappd.errors import StoreError
@@ -54,11 +54,11 @@ class RecordedConversations:
                     foreign.add(stream)
                     yield from filter(None, map(_foreign, record.events_of(thread.id)))
                 else:
-                    said = (
+                    events = (
                         (_utc(event.at), KIND, _payload(thread, event.body))
                         for event in record.events_of(thread.id)
                     )
-                    yield from chained(f"{key}:{thread.id}", said)
+                    yield from chained(f"{key}:{thread.id}", events)
 
 
 class ThreadsHeld:
@@ -279,8 +279,8 @@ def _chain(records: list[Record]) -> list[bytes]:
 
 def _beside(info: ThreadInfo, records: list[Record], head: bytes) -> tuple[ThreadInfo, list[Record]]:
     """The same conversation as one of its own, which is named by where it ends."""
-    said = orjson.loads(info.session) if info.session else ""
-    called = said if isinstance(said, str) else info.session
+    session_fields = orjson.loads(info.session) if info.session else ""
+    called = session_fields if isinstance(session_fields, str) else info.session
     session = orjson.dumps(f"{called}, as hatched {head.hex()[:16]}".lstrip(", ")).decode()
     thread = thread_id(info.workspace, info.caller, session)
     moved = ThreadInfo(

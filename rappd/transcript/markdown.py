@@ -11,9 +11,9 @@ from typing import NamedTuple
 import orjson
 
 from envelopes.codecs.pictures import data_url
-from rappd.dispatch.rows import headline
+from rappd.dispatch.envelope_rows import headline
 from rappd.store.records import Event, ThreadRow
-from rappd.transcript.exchanges import Exchange, Message, exchanges, round_summary
+from rappd.transcript.exchanges import Exchange, Message, arguments_of, exchanges, round_summary
 from rappd.transcript.speakers import Speakers
 
 ARGUMENT_WIDTH = 40
@@ -91,12 +91,10 @@ def _round(message: Message) -> Iterator[str]:
 
 def _call(exchange: Exchange) -> Iterator[str]:
     asked, answered = exchange.asked, exchange.answered
-    arguments = asked.data.get("args", {}) if asked is not None else {}
+    arguments = arguments_of(asked.data) if asked is not None else {}
     took = "" if exchange.seconds is None else f", {exchange.seconds:.1f} s"
     outcome = {"done": "", "failed": ", failed", "open": ", no answer"}[exchange.state]
-    inline = ""
-    if isinstance(arguments, dict):
-        inline = "".join(f" {name}={_shown_short(value)}" for name, value in arguments.items())
+    inline = "".join(f" {name}={_shown_short(value)}" for name, value in arguments.items())
     summary = html.escape(headline(f"{exchange.agent}{inline}"), quote=False)
     # Failed calls are open, as on the page.
     yield f"<details{' open' if exchange.state == 'failed' else ''}><summary>{summary}{took}{outcome}</summary>"

@@ -4,17 +4,89 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import orjson
 
 from envelopes.codecs.pictures import Picture, size_of
 from envelopes.envelope import HELP, NOTE
 from rappd.store.conversation_table import TurnStart
-from rappd.transcript.exchanges import Exchange, Message
+from rappd.transcript.exchanges import Exchange, Message, arguments_of
 
 MOST_OF_A_RESULT = 20_100  # a shortened result of 20,000 characters says so in its middle
 """Characters of an agent's result in a row; the thread has all of it."""
+
+
+class CallRow(TypedDict):
+    """A call of an agent; without ``ok`` and what follows while it is under way. ``whole``: characters of a result that was cut."""
+
+    call: str
+    name: str
+    args: dict[str, Any]
+    ok: NotRequired[bool]
+    seconds: NotRequired[float | None]
+    result: NotRequired[str]
+    cut: NotRequired[bool]
+    whole: NotRequired[int]
+
+
+class PictureRow(TypedDict):
+    """A picture without what it shows."""
+
+    type: str
+    name: str
+    bytes: int
+
+
+class PlanRow(TypedDict):
+    """The plan that an agent made, entry by entry."""
+
+    by: str
+    todos: list[dict[str, str]]
+
+
+class ProblemRow(TypedDict):
+    """The error that a turn ended with."""
+
+    error: str
+    todo: str
+    code: str
+
+
+TurnRow = TypedDict(
+    "TurnRow",
+    {
+        "kind": Literal["turn", "call", "note"],
+        "id": str,
+        "n": int,
+        "at": int,
+        "from": str,
+        "to": str,
+        "by": str,
+        "user": str,
+        "state": str,
+        "text": str,
+        "model": str,
+        "provider": str,
+        "seconds": float | None,
+        "input_tokens": float | None,
+        "output_tokens": float | None,
+        "voice": str,
+        "twin": str,
+        "notices": list[str],
+        "calls": list[CallRow],
+        "rounds": NotRequired[list[dict[str, Any]]],
+        "plans": NotRequired[list[PlanRow]],
+        "agents_used": NotRequired[list[Any]],
+        "timer": NotRequired[dict[str, Any]],
+        "pictures": NotRequired[list[PictureRow]],
+        "problem": NotRequired[ProblemRow],
+        "follows": NotRequired[str],
+        "versions": NotRequired[list[str]],
+        "running": NotRequired[bool],
+    },
+)
+"""A turn as ``turn_row`` describes it; on the course of a conversation with what it ``follows`` and its ``versions``."""
 
 
 class PathTurn(NamedTuple):
@@ -67,7 +139,7 @@ def _parent(follows: str | None, known: dict[str, int], index: int) -> int:
     return known.get(named, index - 1) if isinstance(named, str) else index - 1
 
 
-def turn_row(exchange: Exchange) -> dict[str, Any]:
+def turn_row(exchange: Exchange) -> TurnRow:
     """A turn as the page draws it, with the calls that it led to.
 
     ``state`` is done, stopped, failed or open; ``kind`` is "turn", "call" for an agent's call outside of any turn, or
@@ -79,7 +151,7 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     first = exchange.asked or exchange.answered
     assert first is not None
     asked, answered = exchange.asked, exchange.answered
-    row: dict[str, Any] = {
+    row: TurnRow = {
         "kind": _kind(exchange),
         "id": first.event.id,
         "n": first.event.n,
@@ -126,9 +198,9 @@ def turn_row(exchange: Exchange) -> dict[str, Any]:
     return row
 
 
-def _plans(exchange: Exchange) -> list[dict[str, Any]]:
+def _plans(exchange: Exchange) -> list[PlanRow]:
     """The plans of the listeners that were called: ``{by, todos}``."""
-    own = [{"by": exchange.agent, "todos": plan}] if (plan := exchange.plan) else []
+    own: list[PlanRow] = [{"by": exchange.agent, "todos": plan}] if (plan := exchange.plan) else []
     return [*own, *(one for call in exchange.calls for one in _plans(call))]
 
 
@@ -151,29 +223,28 @@ def _rounds(exchange: Exchange) -> list[dict[str, Any]]:
 
 
 def _round(message: Message, after: int) -> dict[str, Any]:
-    told = {key: value for key, value in message.data.items() if key != "kind"}
-    return {**told, "after": after, "text": _text(message, "text")[:MOST_OF_A_RESULT]}
+    fields = {key: value for key, value in message.data.items() if key != "kind"}
+    return {**fields, "after": after, "text": _text(message, "text")[:MOST_OF_A_RESULT]}
 
 
-def picture_rows(pictures: Iterable[Picture]) -> list[dict[str, Any]]:
+def picture_rows(pictures: Iterable[Picture]) -> list[PictureRow]:
     """Types, names and sizes of pictures, without what they show."""
     return [{"type": one["type"], "name": one.get("name", ""), "bytes": size_of(one)} for one in pictures]
 
 
-def _kind(exchange: Exchange) -> str:
+def _kind(exchange: Exchange) -> Literal["turn", "call", "note"]:
     if exchange.agent:
         return "call"
     return "note" if exchange.asked is not None and exchange.asked.event.verb == NOTE else "turn"
 
 
-def _call(exchange: Exchange) -> dict[str, Any]:
+def _call(exchange: Exchange) -> CallRow:
     first = exchange.asked or exchange.answered
     assert first is not None
-    arguments = exchange.asked.data.get("args") if exchange.asked is not None else None
-    row: dict[str, Any] = {
+    row: CallRow = {
         "call": first.event.id,
         "name": exchange.agent,
-        "args": arguments if isinstance(arguments, dict) else {},
+        "args": arguments_of(exchange.asked.data) if exchange.asked is not None else {},
     }
     if exchange.answered is not None:
         result = exchange.answered.text

@@ -26,7 +26,8 @@ import { sessions } from "./components/sessions/sessions-state.js";
 import { twins } from "./components/twins/twins-state.js";
 import { stopSpeaking, speaking } from "./components/chat/voice.js";
 
-const QUIET_MS = 1000; // after which modules of other pages no longer delay the first one
+const QUIET_MS = 1000; // after which what is not seen no longer delays the first page
+const SETTLED_MS = 10_000; // after which modules of other pages do not get in the way of the first words
 const main = document.getElementById("main");
 let wanted = null; // {page, rest}, as the address says
 let shown = null; // {page, view}
@@ -68,9 +69,9 @@ keepAboveKeyboard();
 startAgentNotices(tryIt);
 followDaemonEvents();
 setTimeout(() => {
-  loadRest();
   import("./components/layout/theme.js").then(({ startTheme }) => startTheme(), () => undefined); // the daemon knows it
 }, QUIET_MS);
+setTimeout(loadRest, SETTLED_MS);
 
 /**
  * A start link carries its key behind the `#`, which no server sees; it leaves the address bar at once. `&go=` names
@@ -166,6 +167,7 @@ function visit(id) {
 function loadRest() {
   loadAll();
   loadSearch().catch(() => undefined); // opening it tries again
+  import("./components/cartridges/cartridge-state.js").catch(() => undefined); // opening one tries again
 }
 
 /** A function, so that it is there while this module still waits for the daemon. */

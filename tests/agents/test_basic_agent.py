@@ -164,7 +164,7 @@ def test_importing_it_is_light() -> None:
         "aiohttp",
         "msgspec",
         "hashlib",
-        "agents.runtime.chain",
+        "agents.chains.chain",
         "agents.storage.safe_fs",
     ]
     code = f"import sys, agents.basic_agent; print([m for m in {heavy} if m in sys.modules])"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.runtime.chain import AgentChain
+from agents.chains.chain import AgentChain
 
 
 class Step(BasicAgent):
@@ -131,7 +131,7 @@ def test_an_agent_that_exits_is_a_failed_step() -> None:
 
 def test_a_step_past_its_limit_is_a_failure() -> None:
     release = threading.Event()
-    stuck = Step(lambda agent, kwargs: release.wait(60))
+    stuck = Step(lambda agent, kwargs: release.wait(100))
     try:
         done = AgentChain(step_timeout=20).add("a", stuck).add("b", gives()).run()
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import agents
 from agents.contract.loading import code_of, compile_library
-from agents.workers.preload import load
+from agents.runtimes.python.worker.preload import load
 
 LIBRARY = Path(next(iter(agents.__path__))) / "library"
 

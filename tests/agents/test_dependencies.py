@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import os
 import shlex
 import subprocess
@@ -15,8 +16,8 @@ import pytest
 from fixtures.package_index import PackageIndex
 
 from agents.packages import install_packages
-from agents.packages.install_packages import PackageSource, hint_for, installed
-from agents.runtime import programs
+from agents.packages.install_packages import PackageSource, hint_for
+from agents.programs import programs
 
 KINDS = ("mount namespace", "landlock", "none")
 
@@ -35,6 +36,11 @@ def install(wheels: PackageIndex):
 
 def wheel(index: PackageIndex, name: str, version: str, files: dict[str, str], requires: str = "") -> None:
     index.add(name, version, files, requires)
+
+
+def installed(deps: Path) -> dict[str, str]:
+    found = importlib.metadata.distributions(path=[str(deps)])
+    return {one.name.lower().replace("_", "-"): one.version for one in found}
 
 
 def imported(deps: Path, expression: str) -> str:
@@ -136,7 +142,7 @@ def own_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 _AS_IF_SAFE = (
-    "from agents.runtime import programs; programs._is_usable = lambda path: True; "
+    "from agents.programs import programs; programs._is_usable = lambda path: True; "
     "from agents.packages.sandboxed_installer import main; main()  # {path}"
 )
 
@@ -197,7 +203,7 @@ def test_install_follows_no_link_inside_the_folder(install, wheels: PackageIndex
     os.mkfifo(deps / "two-0.9.dist-info" / "RECORD")
     wheel(wheels, "one", "1.0", {"one.py": "", "kept/new.py": ""}, "two")
     wheel(wheels, "two", "1.0", {"two.py": ""})
-    assert install(["one>=1"], deps, timeout=20.0).problem == ""
+    assert install(["one>=1"], deps, timeout=100.0).problem == ""
     assert [path.name for path in secret.iterdir()] == ["key.py"], "nothing is written through a link"
     assert (secret / "key.py").read_text() == "private"
     assert (deps / "leaked.py").is_symlink()
@@ -266,7 +272,7 @@ def test_password_of_the_index_is_in_no_process_list(
     index = "http://owner:open-sesame@127.0.0.1:9/simple"
     source = PackageSource(index)
     try:
-        report = install_packages.install(["one"], tmp_path / ".deps", timeout=30.0, source=source)
+        report = install_packages.install(["one"], tmp_path / ".deps", timeout=100.0, source=source)
     finally:
         is_over.set()
         watcher.join()

@@ -5,10 +5,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+from fixtures.refusals import refused
 
 from agents.basic_agent import BasicAgent
-from agents.runtime.graph import AgentGraph, BadGraphError
+from agents.chains.graph import AgentGraph
 
 
 class Node(BasicAgent):
@@ -56,14 +56,14 @@ def test_a_node_without_slush_hands_on_a_synthetic_one() -> None:
 
 
 def test_independent_nodes_run_side_by_side() -> None:
-    meet = threading.Barrier(3, timeout=30)
+    meet = threading.Barrier(3, timeout=100)
     together = Node(lambda agent, kwargs: {"place": meet.wait()})
     graph = AgentGraph().add("a", together).add("b", together).add("c", together)
     assert graph.run().status == "success"
 
 
 def test_one_agent_in_two_nodes_at_once_keeps_its_slush_apart() -> None:
-    meet = threading.Barrier(2, timeout=30)
+    meet = threading.Barrier(2, timeout=100)
 
     def echo(agent: Node, kwargs: dict[str, Any]) -> Any:
         meet.wait()
@@ -105,7 +105,7 @@ def test_a_returned_error_fails_the_node() -> None:
 
 def test_a_node_past_its_limit_fails() -> None:
     release = threading.Event()
-    stuck = Node(lambda agent, kwargs: release.wait(60))
+    stuck = Node(lambda agent, kwargs: release.wait(100))
     try:
         done = AgentGraph(node_timeout=20).add("a", stuck).add("b", gives(), depends_on=["a"]).run()
     finally:
@@ -117,17 +117,17 @@ def test_a_circle_is_refused_before_anything_runs() -> None:
     ran: list[str] = []
     note = Node(lambda agent, kwargs: ran.append("ran"))
     graph = AgentGraph().add("start", note).add("a", note, depends_on=["b"]).add("b", note, depends_on=["a"])
-    with pytest.raises(BadGraphError, match=r"a → b → a|b → a → b"):
+    with refused("graph_refused", match=r"a → b → a|b → a → b"):
         graph.run()
     assert ran == []
-    with pytest.raises(BadGraphError, match="a → a"):
+    with refused("graph_refused", match="a → a"):
         AgentGraph().add("a", note, depends_on=["a"]).validate()
 
 
 def test_a_missing_dependency_and_a_name_twice_are_refused() -> None:
-    with pytest.raises(BadGraphError, match="a depends on ghost"):
+    with refused("graph_refused", match="a depends on ghost"):
         AgentGraph().add("a", gives(), depends_on=["ghost"]).run()
-    with pytest.raises(BadGraphError, match="node a already"):
+    with refused("graph_refused", match="node a already"):
         AgentGraph().add("a", gives()).add("a", gives())
 
 

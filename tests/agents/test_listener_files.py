@@ -18,7 +18,7 @@ from agents.compat import install_shims
 from agents.contract import contract_tests
 from agents.contract.loaded_file import LoadedFile
 from agents.contract.loading import load_agent_file
-from agents.runtime.answers import read_description
+from agents.runtimes.python.pools.answers import read_description
 from envelopes.payloads.form import MistypedPayloadError, PayloadForm, check
 from envelopes.payloads.from_schema import ARGUMENTS, form_of_agent, is_json
 from envelopes.payloads.schemas import example, json_schema, tool_text, xml_text, xsd

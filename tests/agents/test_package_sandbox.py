@@ -21,8 +21,8 @@ from fixtures.sandboxed_daemon import LANDLOCK, MODES, NAMESPACE_AS_USER, NO_SAN
 _PROBE = """
 import json, os, socket, sys
 from agents.packages.sandboxed_installer import enter
-from agents.workers import privileges, sandbox
-from agents.workers.clone import fork
+from agents.runtimes.python.sandbox import privileges, sandbox
+from agents.runtimes.python.sandbox.namespace_fork import fork
 
 order = json.load(sys.stdin)
 privileges.adopt_orphans()

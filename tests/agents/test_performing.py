@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.runtime.invoke import perform
+from agents.runtimes.python.worker.invoke import perform
 
 ANN = "11111111-2222-3333-4444-555555555555"
 MODELS_GUESS = "99999999-9999-9999-9999-999999999999"

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from fixtures.ordinary_account import NOBODY
 
-from agents.runtime import programs
-from agents.runtime.programs import ProgramNotFoundError
+from agents.programs import programs
+from agents.programs.programs import ProgramNotFoundError
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_find_refuses_homes_and_temporary_folders(folder: Path, monkeypatch: pyt
 
 def test_find_as_ordinary_user_takes_only_what_others_own(nobody_python: Path) -> None:
     code = (
-        "import os, tempfile; from agents.runtime import programs; from pathlib import Path\n"
+        "import os, tempfile; from agents.programs import programs; from pathlib import Path\n"
         "own = Path(tempfile.mkdtemp()) / 'ls'; own.write_text('#!/bin/sh'); own.chmod(0o555)\n"
         "own.parent.chmod(0o555)\n"
         "programs.SYSTEM_FOLDERS = (str(own.parent),); programs.writable_folders = lambda: []\n"
@@ -153,11 +153,9 @@ def test_run_hands_over_input_and_none_otherwise() -> None:
 
 
 def test_run_ends_a_program_that_takes_too_long(tmp_path: Path) -> None:
-    code = f"import os, time; os.fork(); open(f'{tmp_path}/{{os.getpid()}}', 'w').close(); time.sleep(60)"
-    started = time.monotonic()
+    code = f"import os, time; os.fork(); open(f'{tmp_path}/{{os.getpid()}}', 'w').close(); time.sleep(3600)"
     with pytest.raises(TimeoutError):
-        programs.run(programs.python("-c", code), seconds=1.0)
-    assert time.monotonic() - started < 30
+        programs.run(programs.python("-c", code), seconds=5.0)
     _assert_gone(tmp_path)
 
 
@@ -165,12 +163,11 @@ def test_run_ends_what_a_program_leaves_behind(tmp_path: Path) -> None:
     code = (
         "import os, time\n"
         "if os.fork() == 0:\n"
-        f"    open(f'{tmp_path}/{{os.getpid()}}', 'w').close(); time.sleep(60)\n"
-        "time.sleep(0.5); print('done')\n"
+        f"    open(f'{tmp_path}/{{os.getpid()}}', 'w').close(); time.sleep(3600)\n"
+        f"while not os.listdir({str(tmp_path)!r}): time.sleep(0.01)\n"
+        "print('done')\n"
     )
-    started = time.monotonic()
-    assert programs.run(programs.python("-c", code), seconds=30.0).text == "done\n"
-    assert time.monotonic() - started < 10
+    assert programs.run(programs.python("-c", code), seconds=100.0).text == "done\n"
     _assert_gone(tmp_path)
 
 
@@ -190,7 +187,7 @@ def test_start_goes_on_and_is_ended() -> None:
     assert running.exit_code() is None
     assert running.wait(0.05) is None
     running.terminate()
-    assert running.wait(10) == -15
+    assert running.wait(100) == -15
 
 
 def test_cancelled_run_is_a_timeout_to_a_thread() -> None:
@@ -209,7 +206,7 @@ def test_interpreter_and_its_neighbours_are_taken_as_they_are(monkeypatch: pytes
 
 def _assert_gone(folder: Path) -> None:
     """Every process whose number is the name of a file there has ended, or does within a moment."""
-    until = time.monotonic() + 5
+    until = time.monotonic() + 100
     assert list(folder.iterdir()), "the programs had begun"
     while alive := [path.name for path in folder.iterdir() if _is_alive(path.name)]:
         assert time.monotonic() < until, alive

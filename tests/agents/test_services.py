@@ -9,7 +9,13 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.runtime.services import ServiceFailedError, ServiceReply, Services, reply_of, service_name
+from agents.runtimes.python.worker.services import (
+    ServiceFailedError,
+    ServiceReply,
+    Services,
+    reply_of,
+    service_name,
+)
 
 KANBAN = '''
 """A board."""

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agents.compat.finder import SAME_AS
-from agents.compat.unavailable import ABSENT, UnavailableModuleError, placeholder
+from agents.compat.finder import ABSENT, SAME_AS, UnavailableModuleError, placeholder
 
 SETUP = """
 import sys
@@ -142,7 +141,7 @@ def test_chain_and_graph_are_importable_by_their_public_names(tmp_path: Path) ->
     code = """
 from agents.chain import AgentChain
 from agents.graph import AgentGraph
-import agents.runtime.chain
-print(AgentChain is agents.runtime.chain.AgentChain, AgentGraph.__name__)
+import agents.chains.chain
+print(AgentChain is agents.chains.chain.AgentChain, AgentGraph.__name__)
 """
     assert run(tmp_path, code) == "True AgentGraph"

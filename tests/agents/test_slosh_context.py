@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.runtime.invoke import perform
+from agents.runtimes.python.worker.invoke import perform
 from agents.slosh.context import Context
 
 KEYS = [
@@ -238,7 +238,7 @@ def test_an_agent_that_calls_itself_sees_each_calls_context() -> None:
 
 
 def test_calls_at_the_same_time_do_not_mix() -> None:
-    meet = threading.Barrier(4, timeout=30)
+    meet = threading.Barrier(4, timeout=100)
 
     def ask(agent: Asker) -> Any:
         meet.wait()

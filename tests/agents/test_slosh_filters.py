@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from agents.basic_agent import BasicAgent
-from agents.runtime.invoke import perform
+from agents.runtimes.python.worker.invoke import perform
 
 QUERY = "show my latest red apple orders"
 NOTHING = {

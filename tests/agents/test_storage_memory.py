@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agents.runtime.invoke import perform
+from agents.runtimes.python.worker.invoke import perform
 from agents.storage.memory import DEFAULT_MARKER_GUID, memory_reader, partition
 from agents.storage.storage_manager import storage_for
 from envelopes.default_user import DEFAULT_USER_GUID

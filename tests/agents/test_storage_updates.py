@@ -36,7 +36,7 @@ def test_updates_of_many_processes_and_threads_lose_nothing(tmp_path: Path) -> N
     for thread in threads:
         thread.start()
     for worker in [*threads, *processes]:
-        worker.join(90)
+        worker.join(100)
     assert [process.exitcode for process in processes] == [0] * 4
     storage = storage_for(tmp_path)
     storage.set_memory_context(GUID)
@@ -112,7 +112,7 @@ def test_a_writer_that_waits_too_long_gives_up(tmp_path: Path, monkeypatch: pyte
     def hold(memories: dict[str, Any]) -> None:
         other = threading.Thread(target=lambda: answers.append(storage_for(tmp_path).write_json({"b": 2})))
         other.start()
-        other.join(30)
+        other.join(100)
 
     assert storage.update_json(hold) is True
     assert answers == [False]

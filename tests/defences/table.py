@@ -31,7 +31,7 @@ class TableError(ValueError):
 
 @dataclass(frozen=True)
 class Defence:
-    """One row of the table."""
+    """A row of the table."""
 
     name: str
     """``<file of the table>: <words of the threat or invariant>``."""

@@ -7,11 +7,13 @@ import json
 from typing import Any
 
 import pytest
+from fixtures.card_signatures import signer_of
 
 from envelopes.codecs import a2a, a2a_cards, a2a_tasks
 from envelopes.codecs.a2a import A2AError
 from envelopes.codecs.a2a_cards import Skill
 from envelopes.codecs.a2a_tasks import TaskRecord
+from envelopes.codecs.jsonrpc import id_in
 from envelopes.envelope import DONE, ERROR, Envelope
 from envelopes.errors import MalformedError, ReportableError
 from envelopes.events import Call, Delta, Notice, Thought
@@ -51,7 +53,7 @@ def test_what_is_no_request_gets_the_code_of_json_rpc(raw: bytes, reason: str, i
     with pytest.raises(A2AError) as found:
         a2a.decode_rpc(raw)
     assert found.value.reason == reason
-    assert a2a.rpc_id(raw) == ident
+    assert id_in(raw) == ident
     error = a2a.rpc_error(ident, found.value)
     assert (error["jsonrpc"], error["id"]) == ("2.0", ident)
     assert error["error"]["data"][0]["reason"] == reason
@@ -262,16 +264,32 @@ def card(**more: Any) -> dict[str, Any]:
 def test_a_signature_covers_every_word_of_a_card() -> None:
     key = IdentityKey.generate()
     found = a2a_cards.signed(card(), key)
-    assert a2a_cards.signer_of(found) == key.fingerprint
-    assert a2a_cards.signer_of({**found, "iconUrl": ""}) == key.fingerprint, "empty fields are none"
+    assert signer_of(found) == key.fingerprint
+    assert signer_of({**found, "iconUrl": ""}) == key.fingerprint, "empty fields are none"
     for field in ("name", "description", "supportedInterfaces", "skills", "capabilities"):
-        assert a2a_cards.signer_of({**found, field: "y"}) == ""
+        assert signer_of({**found, field: "y"}) == ""
     header = {
         **found["signatures"][0]["header"]["jwk"],
         "x": found["signatures"][0]["header"]["jwk"]["x"][::-1],
     }
     for signature in ({}, 7, {**found["signatures"][0], "header": {"jwk": header}}, {"protected": "!"}):
-        assert a2a_cards.signer_of({**found, "signatures": [signature]}) == ""
+        assert signer_of({**found, "signatures": [signature]}) == ""
+
+
+def test_nothing_in_a_card_is_empty() -> None:
+    """Published verifiers differ in which empty values a signature covers."""
+
+    def empty(found: Any) -> bool:
+        if isinstance(found, dict | list):
+            return not found or any(
+                empty(one) for one in (found.values() if isinstance(found, dict) else found)
+            )
+        return found in ("", None)
+
+    for remote in (True, False):
+        assert not empty(
+            a2a_cards.card("desk", "x", "https://h:1/a2a", [Skill("ask", "n", "")], "1", remote=remote)
+        )
 
 
 def foreign(*interfaces: Any, **more: Any) -> bytes:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.codecs.hash_chain import GENESIS, link
+from envelopes.codecs.emergence import GENESIS, link
 
 moments = st.integers(0, (1 << 64) - 1)
 hashes = st.binary(min_size=32, max_size=32)

@@ -5,16 +5,17 @@ from functools import cache
 
 import pyrage
 import pytest
+from fixtures.refusals import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from envelopes.errors import EnvelopeError
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard, introduce
 from envelopes.identity.pairing_proof import (
-    BadCodeError,
-    BadCodeMessageError,
+    WORDS,
     CodeExchange,
     code_transcript,
     commitment,
@@ -29,7 +30,6 @@ from envelopes.identity.pairing_proof import (
     transcript,
     verdict_holds,
 )
-from envelopes.identity.wordlist import WORDS
 
 KEYS = [IdentityKey.generate() for _ in range(3)]
 NONCES = st.binary(min_size=32, max_size=32)
@@ -132,16 +132,17 @@ def test_a_code_may_be_typed_as_people_type(typed: str) -> None:
     ],
 )
 def test_what_is_no_code_is_refused_before_it_is_sent(typed: str) -> None:
-    with pytest.raises(BadCodeError) as refused:
+    with refused("bad_code") as problem:
         normal_code(typed)
-    assert "417-copper-otter-violin" in refused.value.do
+    assert "417-copper-otter-violin" in problem.value.do
 
 
 @given(st.text())
 def test_any_text_is_a_code_or_refused(typed: str) -> None:
     try:
         code = normal_code(typed)
-    except BadCodeError:
+    except EnvelopeError as problem:
+        assert problem.code == "bad_code"
         return
     assert normal_code(code) == code
 
@@ -186,11 +187,11 @@ def test_who_knows_the_code_cannot_bring_somebody_elses_key() -> None:
 def test_bytes_that_are_no_message_are_refused(message: bytes) -> None:
     try:
         assert len(CodeExchange("c").key(message)) == 32
-    except BadCodeMessageError as refused:
-        assert refused.do
+    except EnvelopeError as problem:
+        assert problem.code == "bad_pairing" and problem.do
 
 
 def test_ones_own_message_sent_back_is_refused() -> None:
     exchange = CodeExchange("c")
-    with pytest.raises(BadCodeMessageError):
+    with refused("bad_pairing"):
         exchange.key(exchange.message)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from envelopes.identity.wordlist import WORDS, word_meant, words_of
+from envelopes.identity.pairing_proof import WORDS, word_meant, words_of
 
 
 def test_there_is_a_plain_word_for_every_byte() -> None:

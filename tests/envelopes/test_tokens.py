@@ -11,6 +11,7 @@ from typing import Any
 import jwt
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+from fixtures.peer_tokens import mint_peer_token
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,7 +21,6 @@ from envelopes.identity.tokens import (
     LONGEST,
     Claims,
     mint_issued_token,
-    mint_peer_token,
     read_token,
     thumbprint,
 )

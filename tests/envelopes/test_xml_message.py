@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from envelopes.codecs import xml_message
+from envelopes.codecs.xml_message import ENVELOPE_NS, RAPPD_NS, decode
 from envelopes.envelope import Envelope
-from envelopes.errors import BadSignatureError, EnvelopeError, MalformedError, XmlRefusedError
+from envelopes.errors import BadSignatureError, EnvelopeError, MalformedError
 
 ID = "550e8400-e29b-41d4-a716-446655440000"
 THREAD = "6ba7b810-9dad-41d1-80b4-00c04fd430c8"
@@ -163,7 +165,7 @@ _BOMB = "".join(f'<!ENTITY l{n + 1} "{f"&l{n};" * 10}">' for n in range(9))
 )
 def test_nothing_is_expanded(text: str) -> None:
     problem = _refused(text)
-    assert isinstance(problem, XmlRefusedError)
+    assert isinstance(problem, EnvelopeError)
     assert problem.code == "xml_refused"
 
 
@@ -229,3 +231,35 @@ def test_any_bytes_are_a_message_or_refused(noise: bytes, at: int, cut: int) -> 
     except EnvelopeError:
         return
     assert xml_message.decode(xml_message.encode(envelope), recipient="core").envelope == envelope
+
+
+@pytest.mark.parametrize(
+    ("payload", "told"),
+    [
+        ("<a xmlns='urn:c' " + " ".join(f'n{n}="1"' for n in range(257)) + "/>", "more than 256 attributes"),
+        (
+            "<a xmlns='urn:c' " + " ".join(f'n{n}="1"' for n in range(60_000)) + "/>",
+            "more than 256 attributes",
+        ),
+        (f"<data xmlns='{RAPPD_NS}' more='1'>{{}}</data>", "holds text alone"),
+    ],
+    ids=["attributes", "very many attributes", "attribute of data"],
+)
+def test_what_costs_long_or_would_be_left_out_is_refused(payload: str, told: str) -> None:
+    began = time.process_time()
+    with pytest.raises(MalformedError, match=told):
+        decode(
+            f'<message xmlns="{ENVELOPE_NS}"><meta><from>a</from><thread/></meta>{payload}</message>'.encode(),
+            recipient="me",
+        )
+    assert time.process_time() - began < 20, "it took 147 s"
+
+
+@pytest.mark.parametrize("name", ["id", "verb", "thread", "extension"])
+def test_elements_of_a_message_hold_text_alone(name: str) -> None:
+    for inner in (f"<{name} xmlns='{RAPPD_NS}'><b/>lost</{name}>", f"<{name} xmlns='{RAPPD_NS}' b='lost'/>"):
+        meta = f"<meta><from>a</from><thread/>{inner}</meta>"
+        with pytest.raises(MalformedError, match=f"<{name}> in line 1 holds text alone"):
+            decode(
+                f'<message xmlns="{ENVELOPE_NS}">{meta}<a xmlns="urn:c"/></message>'.encode(), recipient="me"
+            )

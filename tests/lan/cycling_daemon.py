@@ -32,7 +32,7 @@ async def measure(daemon: Daemon, rounds: int, cycles: int) -> None:
             sys.executable, str(PHONE), str(daemon.home.root), str(kept), str(cycles)
         )
         assert await phone.wait() == 0
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             while daemon.tether.summary()["connected"]:
                 await asyncio.sleep(0.1)
         await asyncio.sleep(1)

@@ -71,7 +71,7 @@ runpy.run_module("rappd", run_name="__main__")
 
 
 class Daemon(RunningDaemon):
-    """One daemon on one machine. ``ahead``: by how many seconds its clock is fast."""
+    """A daemon on one machine. ``ahead``: by how many seconds its clock is fast."""
 
     def __init__(
         self, machine: Machine, folder: Path, name: str = "", *, ahead: float = 0.0, **environment: str
@@ -95,7 +95,9 @@ class Daemon(RunningDaemon):
         """Begins to start it."""
         started["daemons"] += 1
         if not self._ahead:
-            self.process = self.machine.start_rappd(["start", "--quiet"], self.environment)
+            self.process = self.machine.start_rappd(
+                ["start", "--quiet"], self.environment, own_zygote=self._own_zygote
+            )
             return self
         scrubbed = ["env", "-i", *(f"{key}={value}" for key, value in self.environment.items())]
         self.process = self.machine.start(
@@ -108,9 +110,9 @@ class Daemon(RunningDaemon):
 
     def wait_ready(self) -> Self:
         """Waits until its owner and other machines can talk to it."""
-        self.wait_for(self.is_ready, 60, f"{self.name} to be ready")
+        self.wait_for(self.is_ready, what=f"{self.name} to be ready")
         listed = self.ask("GET", "/peers")
-        self.fingerprint, self.port_for_peers = listed["self"]["fingerprint"], listed["door"]["port"]
+        self.fingerprint, self.port_for_peers = listed["self"]["fingerprint"], listed["listener"]["port"]
         return self
 
     def start(self) -> Self:
@@ -151,7 +153,7 @@ class Daemon(RunningDaemon):
         return str(self.peers().get(name, {}).get("presence", ""))
 
     def call(self, peer: str, key: str, *, agent: str = "Count", wait: float = 30, **args: Any) -> Any:
-        """One call of an agent that counts: its row."""
+        """A call of an agent that counts: its row."""
         body = {"peer": peer, "agent": agent, "args": {"key": key, **args}, "wait": wait}
         return self.ask("POST", "/call", body)["call"]
 
@@ -231,6 +233,7 @@ def signal_all(daemon: Daemon, number: int, *, but_itself: bool = False) -> list
     """Sends a signal to the processes that a daemon started: its workers. Returns their pids."""
     assert daemon.process is not None
     found = _below(daemon.process.pid)
+    assert found, "the zygote is no child of it: the test needs own_process(zygote=True)"
     if not but_itself:
         found.append(daemon.process.pid)
     for pid in found:

@@ -1,4 +1,4 @@
-"""One machine's discovery as a process: ``discovering.py FOLDER NAME FINGERPRINT PORT [PEER …]``.
+"""A machine's discovery as a process: ``discovering.py FOLDER NAME FINGERPRINT PORT [PEER …]``.
 
 It announces itself, answers at PORT with its fingerprint, and watches the peers. It prints a JSON object a line:
 ``{"t": seconds since 1970, "event", …}``. Lines on standard input: ``rename NAME``, ``state``, ``close``.
@@ -81,7 +81,7 @@ async def main(folder: str, name: str, fingerprint: str, port: str, *peers: str)
             nearby.announce(name=line[1])
         elif line[0] == "state":
             sources = {source.source: [source.found, source.trouble] for source in await resolver.sources()}
-            say("state", rungs=sources, presence={peer: presence.presence(peer) for peer in peers})
+            say("state", sources=sources, presence={peer: presence.presence(peer) for peer in peers})
         elif line[0] == "close":
             break
     telling.cancel()

@@ -35,10 +35,10 @@ def announced(number: int, victim: str) -> list[bytes]:
     texts = {
         3: b"",
         5: b"\x01v" * 400,
-        7: text({"v": "1", "id": claimed, "name": "\x1b[2J\u202e" * 10, "door": "-1"}),
-        11: text({"v": "1", "id": claimed.upper(), "name": "x", "door": "7443"}),
+        7: text({"v": "1", "id": claimed, "name": "\x1b[2J\u202e" * 10, "port": "-1"}),
+        11: text({"v": "1", "id": claimed.upper(), "name": "x", "port": "7443"}),
     }
-    usual = text({"v": "1", "id": claimed, "name": f"ghost{number}", "door": "7443"})
+    usual = text({"v": "1", "id": claimed, "name": f"ghost{number}", "port": "7443"})
     content = next((texts[one] for one in texts if number % one == 0), usual)
     out = DNSOutgoing(ANSWER)
     out.add_answer_at_time(DNSPointer(SERVICE, PTR, CLASS_IN, 4500, name), 0)

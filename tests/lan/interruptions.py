@@ -34,7 +34,7 @@ def change(neighborhood: Neighborhood, chance: random.Random) -> None:
 
 
 def cut_snapshot_and_resume(neighborhood: Neighborhood, chance: random.Random, way: str) -> bool:
-    """One host's link is cut, or either side killed, at a random offset; the next run gets what is missing.
+    """A host's link is cut, or either side killed, at a random offset; the next run gets what is missing.
 
     Returns whether it came in time to matter.
     """
@@ -43,7 +43,7 @@ def cut_snapshot_and_resume(neighborhood: Neighborhood, chance: random.Random, w
     before = {one.name for one in (neighborhood.home / "eggs/neighborhood").glob("*.egg")}
     running = _begun(neighborhood, "snapshot", "--json", "--no-drill")
     _strike(host, running, chance, way, of=sum(map(len, host.tree().values())))
-    output, errors = running.communicate(timeout=120)
+    output, errors = running.communicate(timeout=600)
     assert "Traceback" not in errors
     finished = set()
     if way == "desk":
@@ -79,7 +79,7 @@ def cut_hatch_and_resume(neighborhood: Neighborhood, chance: random.Random, egg:
     host = chance.choice(neighborhood.hosts)
     running = _begun(neighborhood, "hatch", egg, "--yes", "--json")
     _strike(host, running, chance, way, of=sum(map(len, whole[host.name].values())))
-    output, errors = running.communicate(timeout=120)
+    output, errors = running.communicate(timeout=600)
     assert "Traceback" not in errors
     assert running.returncode in ((_DONE, -9) if way == "desk" else (_DONE, _PARTLY)), output + errors
     _settle(neighborhood)
@@ -118,7 +118,7 @@ def _strike(host: Host, running: subprocess.Popen[Any], chance: random.Random, w
 
 def _settle(neighborhood: Neighborhood) -> None:
     """Waits until no program that the desk started on a host runs any more: one that has all may still move it."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 100
     while any(map(_programs, neighborhood.hosts)):
         assert time.monotonic() < until
         time.sleep(0.05)

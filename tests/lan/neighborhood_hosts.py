@@ -30,7 +30,7 @@ _TIME = 1_700_000_000
 
 
 class Host(SshServer):
-    """One host. ``twins`` are named by their hashes."""
+    """A host. ``twins`` are named by their hashes."""
 
     def __init__(self, machine: Machine, folder: Path, name: str, tar: str) -> None:
         super().__init__(
@@ -92,7 +92,7 @@ class Host(SshServer):
 class Neighborhood:
     """The desk with its home, and the hosts. A context manager: afterwards nothing of it runs."""
 
-    patience = 120.0
+    patience = 300.0
     """Seconds after which a command that has not ended counts as hanging."""
 
     def __init__(self, lan: Lan, folder: Path, tars: Sequence[str] = TARS) -> None:
@@ -122,7 +122,7 @@ class Neighborhood:
         self._held.close()
 
     def also(self, server: SshServer, name: str) -> None:
-        """One more entry in the desk's list of machines, by an alias."""
+        """Another entry in the desk's list of machines, by an alias."""
         self._reach([*self.hosts, server])
         known = f"HostName {server.address}\n  HostKeyAlias {server.address}"
         text = self._config.read_text()

@@ -44,7 +44,7 @@ def require() -> None:
 
 
 class Machine:
-    """One machine: a namespace with ``lo`` and ``eth0``. Made by ``Lan.machine``."""
+    """A machine: a namespace with ``lo`` and ``eth0``. Made by ``Lan.machine``."""
 
     def __init__(self, lan: Lan, name: str, number: int, address: str, relayed: bool) -> None:
         self.lan, self.name, self.address, self.relayed = lan, name, address, relayed
@@ -91,10 +91,10 @@ class Machine:
         return process
 
     def start_rappd(
-        self, arguments: list[str], environment: Mapping[str, str]
+        self, arguments: list[str], environment: Mapping[str, str], *, own_zygote: bool = False
     ) -> subprocess.Popen[bytes] | prefork.Process:
         """``rappd`` on this machine, with this environment alone. Killed at the end."""
-        process = prefork.start(arguments, environment, self.namespace)
+        process = prefork.start(arguments, environment, self.namespace, own_zygote=own_zygote)
         self._processes.append(process)
         return process
 
@@ -235,7 +235,7 @@ class Lan:
         self.close()
 
     def machine(self, name: str, *, address: str | None = None, relayed: bool = False) -> Machine:
-        """One more machine. ``address`` "" gives it none; ``relayed`` lets its ``weather`` change."""
+        """Another machine. ``address`` "" gives it none; ``relayed`` lets its ``weather`` change."""
         number = next(self._machine_numbers)
         usual = f"{self._network}{number:x}" if ":" in self._network else f"{self._network}.{number}"
         made = Machine(self, name, number, usual if address is None else address, relayed)
@@ -283,7 +283,7 @@ class Lan:
 
 
 def _ip(*words: str) -> str:
-    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["ip", *words], capture_output=True, text=True, timeout=100)
     if done.returncode:
         raise subprocess.CalledProcessError(done.returncode, done.args, done.stdout, done.stderr)
     return done.stdout

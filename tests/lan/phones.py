@@ -80,7 +80,7 @@ def qr_codes(rows: list[bytes]) -> list[str]:
 def seen_by_a_camera(page: Page) -> list[str]:
     """Texts of the QR codes that the screen shows; a camera looks until it sees one, for some seconds."""
     blank = page.context.new_page()
-    until = time.monotonic() + 20
+    until = time.monotonic() + 100
     found: list[str] = []
     while not found and time.monotonic() < until:
         width, grey = blank.evaluate(GREY, base64.b64encode(page.screenshot()).decode())
@@ -91,7 +91,7 @@ def seen_by_a_camera(page: Page) -> list[str]:
 
 
 class Phone:
-    """One phone's browser page; what its owner does with it."""
+    """A phone's browser page; what its owner does with it."""
 
     def __init__(self, browser: Browser, daemon: Daemon, **options: Any) -> None:
         self.daemon = daemon

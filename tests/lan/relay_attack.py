@@ -23,9 +23,8 @@ from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 
 from rappd.tether import proofs
 from rappd.tether.proofs import Parts
-from rappd.tether.rtc_transport import own_parameters
-from rappd.tether.session_description import description
-from rappd.tether.transport_parameters import TransportParameters, checked
+from rappd.tether.rtc_worker import own_parameters
+from rappd.tether.transport_parameters import TransportParameters, checked, description
 from tests.rappd.tether.hostile_fields import hostile
 
 NONCE = bytes(range(16))
@@ -36,7 +35,7 @@ FORMS = [
 
 
 class End:
-    """One WebRTC connection."""
+    """A WebRTC connection."""
 
     def __init__(self) -> None:
         self.peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
@@ -76,7 +75,7 @@ def post(address: str, body: dict[str, Any]) -> dict[str, Any]:
     request = urllib.request.Request(
         f"http://{address}/tether/v2/offer", json.dumps(body).encode(), {"Content-Type": "application/json"}
     )
-    with urllib.request.urlopen(request, timeout=20) as response:
+    with urllib.request.urlopen(request, timeout=100) as response:
         found: dict[str, Any] = json.loads(response.read())
         return found
 
@@ -188,7 +187,7 @@ async def between(link: str) -> None:
 
 async def main() -> None:
     link, words = sys.argv[1], sys.argv[2:]
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(100):
         if "--page" in words:
             await between(link)
             return

@@ -20,7 +20,11 @@ from lan.network import Lan, require
 
 ROUNDS = int(os.environ.get("RAPPD_CRASH_ROUNDS", "2"))
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(120 + 60 * ROUNDS)]
+pytestmark = [
+    pytest.mark.needs_root,
+    pytest.mark.timeout(600 + 60 * ROUNDS),
+    pytest.mark.own_process(zygote=True),
+]
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +81,7 @@ def test_the_one_called_is_killed_while_it_empties_a_queue(
     assert {row["state"] for row in rows} == {"queued"}
     for _ in range(ROUNDS):
         pi.launch()
-        pi.wait_for(lambda: pi.begun().keys() & asked.keys() or not desk.waiting(), 60, "the first to begin")
+        pi.wait_for(lambda: pi.begun().keys() & asked.keys() or not desk.waiting(), what="the first to begin")
         time.sleep(chance.uniform(0.0, 0.6))
         pi.crash()
     pi.start()
@@ -92,7 +96,7 @@ def test_a_call_that_is_cut_off_says_so(both: tuple[Daemon, Daemon]) -> None:
         calls = [pool.submit(desk.call, "pi", key, agent=asked[key], seconds=20, wait=1) for key in asked]
         rows = results(calls)
         assert {row["state"] for row in rows} == {"accepted"}
-        pi.wait_for(lambda: pi.begun().keys() >= asked.keys(), 20, "both to begin")
+        pi.wait_for(lambda: pi.begun().keys() >= asked.keys(), what="both to begin")
         signal_all(pi, signal.SIGSTOP, but_itself=True)
         pi.crash()
     pi.start()
@@ -148,7 +152,7 @@ def _settled(both: tuple[Daemon, Daemon], asked: Asked) -> float:
     desk, pi = both
     began = time.monotonic()
     for one in both:
-        one.wait_for(lambda one=one: not one.waiting(), 90, "nothing to wait any more")
+        one.wait_for(lambda one=one: not one.waiting(), what="nothing to wait any more")
     took = time.monotonic() - began
     ends = _ends_by_key(desk)
     begun, ended = pi.begun(), pi.ended()

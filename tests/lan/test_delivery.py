@@ -11,7 +11,7 @@ import pytest
 from lan.daemons import Daemon, at_once, measured, new_key, pair, results
 from lan.network import Lan, require
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def test_calls_over_a_bad_link_are_each_done_once(far: tuple[Daemon, Daemon]) ->
     measured("50 calls at 5 % loss and 200 ms each way", time.monotonic() - began)
     measured("… the slowest call", max(row["seconds"] for row in rows))
     pi.machine.weather()
-    desk.wait_for(lambda: not desk.waiting(), 60, "nothing to wait any more")
+    desk.wait_for(lambda: not desk.waiting(), what="nothing to wait any more")
     assert [pi.begun()[key] for key in keys] == [1] * 50
     for row, key in zip(rows, keys, strict=True):
         assert row["state"] in ("done", "queued", "accepted")
@@ -79,7 +79,7 @@ def test_clocks_that_differ_by_minutes_do_no_harm(lan: Lan, tmp_path: Path) -> N
         row = here.call(there.name, key, wait=0.5)
         assert row["state"] == "queued"
         there.start()
-        here.wait_for(lambda here=here: not here.waiting(), 60, "nothing to wait any more")
+        here.wait_for(lambda here=here: not here.waiting(), what="nothing to wait any more")
         assert here.ends(row["thread"]) == [{"result": f"counted {key}"}]
         assert there.begun()[key] == 1
-        here.wait_for(lambda here=here, there=there: here.presence(there.name) == "here", 30, "its presence")
+        here.wait_for(lambda here=here, there=there: here.presence(there.name) == "here", what="its presence")

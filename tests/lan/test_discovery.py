@@ -18,10 +18,10 @@ import pytest
 from lan.discovering import HERE, PACE
 from lan.network import Lan, Machine
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(900)]
 
 SCRIPT = Path(__file__).with_name("discovering.py")
-PATIENCE = 60.0
+PATIENCE = 100.0
 
 
 def fingerprint(name: str) -> str:
@@ -108,7 +108,7 @@ def test_five_machines_find_each_other(lan: Lan, tmp_path: Path, measured: Measu
     measured("closing", every[0].wait("closed")["seconds"])
     for other in every[1:]:
         other.wait("gone", peer=every[0].id, since=now)
-    assert every[0].process.wait(10) == 0
+    assert every[0].process.wait(100) == 0
 
 
 def test_one_is_renamed(lan: Lan, tmp_path: Path, measured: Measured) -> None:
@@ -121,7 +121,7 @@ def test_one_is_renamed(lan: Lan, tmp_path: Path, measured: Measured) -> None:
     desk.wait("gone", peer=pi.id, name="pi")
     desk.tell("state")
     state = desk.wait("state")
-    assert state["rungs"]["nearby"] == [1, ""]
+    assert state["sources"]["nearby"] == [1, ""]
     assert state["presence"][pi.id][0] == "here"
 
 
@@ -221,7 +221,7 @@ def test_without_any_network_trouble_is_told_until_there_is_one(
     pi = Discovering(lonely, "pi", tmp_path, "desk")
     pi.wait("announced", trouble="No network connection.", instance="")
     pi.tell("state")
-    assert pi.wait("state")["rungs"]["nearby"] == [0, "No network connection."]
+    assert pi.wait("state")["sources"]["nearby"] == [0, "No network connection."]
     now = time.time()
     lonely.add_address("10.77.0.50")
     measured("an address came, found after", desk.wait("appeared", peer=pi.id)["t"] - now)
@@ -278,7 +278,7 @@ def test_a_flood_of_announcements_hides_nobody(lan: Lan, tmp_path: Path, measure
     desk.tell("state")
     state = desk.wait("state", since=now)
     measured("answers after the flood in", state["t"] - now)
-    assert 500 < state["rungs"]["nearby"][0] <= 2000
+    assert 500 < state["sources"]["nearby"][0] <= 2000
     assert state["presence"][pi.id][0] == "here"
     time.sleep(HERE + PACE.every)
     later = time.time()

@@ -30,7 +30,7 @@ JOIN = ("note", "join a network, or rappd peers add ADDRESS")
 
 
 class Doctor:
-    """One machine, its network as the test makes it, and what ``rappd doctor`` says there."""
+    """A machine, its network as the test makes it, and what ``rappd doctor`` says there."""
 
     def __init__(self, machine: Machine, folder: Path) -> None:
         self.machine = machine
@@ -153,7 +153,7 @@ def test_a_daemon_that_does_not_hear_itself_is_believed(doctor: Doctor, tmp_path
     doctor.machine.run(["sysctl", "-qw", "net.ipv4.igmp_max_memberships=0"], check=True)
     doctor.home = desk = Daemon(doctor.machine, tmp_path).start()
     try:
-        desk.wait_for(lambda: doctor.says()["verdict"] == "note", 30, "a word about it")
+        desk.wait_for(lambda: doctor.says()["verdict"] == "note", what="a word about it")
         row = doctor.says()
         assert row["what"] == "multicast is blocked: this machine does not even hear its own announcement"
         assert (row["verdict"], row["do"]) == JOIN

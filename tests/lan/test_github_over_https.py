@@ -23,7 +23,7 @@ from fixtures import member_homes as homes
 from lan.network import Lan, Machine, require
 from tests.neighborhoods.snapshot.test_github_transport import ROSE, git, publish
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(900)
 
 RAPPD = Path(sys.executable).with_name("rappd")
 TOKEN = "token-of-the-test"

@@ -16,22 +16,22 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.peer_tokens import mint_peer_token
 
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import HELP, Envelope, agent_id, new_id
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.signatures import sign
-from envelopes.identity.tokens import mint_peer_token
 from lan.daemons import Daemon, measured, new_key, pair
 from lan.network import Lan, Machine, require
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(900)]
 
 ATTACKER = Path(__file__).with_name("attacker.py")
 
 
 class Attacker:
-    """One deed of the attacker, under way on a machine."""
+    """A deed of the attacker, under way on a machine."""
 
     def __init__(self, machine: Machine, *deed: str) -> None:
         self.said: list[dict[str, Any]] = []
@@ -41,7 +41,7 @@ class Attacker:
         )
         threading.Thread(target=self._read, daemon=True).start()
 
-    def next(self, event: str = "", seconds: float = 40) -> dict[str, Any]:
+    def next(self, event: str = "", seconds: float = 100) -> dict[str, Any]:
         """The next thing it says, of that kind."""
         until = time.monotonic() + seconds
         while True:
@@ -61,7 +61,7 @@ class Attacker:
         return [one for one in self.said if one.get("event") == event]
 
     def ask(self, method: str, path: str, **more: Any) -> tuple[int, Any]:
-        """One request: the status (0: none came), and the answer."""
+        """A request: the status (0: none came), and the answer."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"method": method, "path": path, **more}) + "\n")
         self.process.stdin.flush()
@@ -170,10 +170,10 @@ def test_what_waits_goes_on_when_the_impostor_was_seen(three: Three, attack: Att
     assert row["state"] == "queued"
     attacker = attack("impostor", "pi", pi.fingerprint, three.rogue.address, "7443")
     attacker.next("ready")
-    desk.wait_for(lambda: "key has changed" in desk.peers()["pi"]["trouble"], 60, "the trouble to be told")
+    desk.wait_for(lambda: "key has changed" in desk.peers()["pi"]["trouble"], what="the trouble to be told")
     pi.start()
     since = time.monotonic()
-    desk.wait_for(lambda: desk.ends(row["thread"]), 60, "the answer")
+    desk.wait_for(lambda: desk.ends(row["thread"]), what="the answer")
     measured("answered after the right one's return", time.monotonic() - since)
     assert desk.ends(row["thread"]) == [{"result": f"counted {key}"}]
     assert not any(one["said"] for one in attacker.all("heard"))
@@ -186,7 +186,7 @@ def test_who_pairs_through_another_sees_other_words(three: Three, attack: Attack
     asked = shed.ask("POST", "/pairings", {"peer": f"{three.rogue.address}:7443", "whose": "mine"})["pairing"]
     mine = shed.ask("GET", f"/pairings/{asked['attempt']}?state=asking")["pairing"]
     assert (mine["state"], mine["peer"]) == ("words", "desk")
-    (theirs,) = desk.wait_for(lambda: desk.ask("GET", "/peers")["asking"], 20, "the question")
+    (theirs,) = desk.wait_for(lambda: desk.ask("GET", "/peers")["asking"], what="the question")
     theirs = desk.ask("GET", f"/pairings/{theirs['attempt']}?state=asking")["pairing"]
     assert len(mine["words"]) == len(theirs["words"]) == 4
     assert mine["words"] != theirs["words"]
@@ -299,7 +299,7 @@ def test_who_is_revoked_is_out_at_once(three: Three, attack: Attack) -> None:
     late = desk.call("pi", new_key(), seconds=2, wait=0.3)
     assert late["state"] == "accepted"  # a line is open
     desk.ask("POST", f"/outbox/{late['id']}/retry")  # and, for the answer, a connection beside it
-    desk.wait_for(lambda: desk.ends(late["thread"]), 30, "the answer")
+    desk.wait_for(lambda: desk.ends(late["thread"]), what="the answer")
     pi.ask("POST", "/peers/desk/revoke")
     before = pi.begun()
     status, _ = send()
@@ -324,7 +324,7 @@ def _goes(desk: Daemon, pi: Daemon, attacker: Attacker) -> float:
     began = time.monotonic()
     key = new_key()
     body = {"peer": "pi", "agent": "Count", "args": {"key": key}, "wait": 20}
-    desk.wait_for(lambda: desk.request("POST", "/call", body).status == 200, 30, "a call to go")
+    desk.wait_for(lambda: desk.request("POST", "/call", body).status == 200, what="a call to go")
     assert pi.begun()[key] == 1
     assert not any(one["said"] for one in attacker.all("heard"))
     return time.monotonic() - began

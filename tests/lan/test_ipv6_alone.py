@@ -18,7 +18,7 @@ from lan.daemons import Daemon, new_key, pair
 from lan.network import Lan, Machine, require
 from lan.phones import Phone, chromium_on, paired_device, seen_by_a_camera
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(900)]
 
 SITE = "2001:470:1::"
 ELSEWHERE = "2001:470:2::9"
@@ -73,12 +73,12 @@ def reaches(machine: Machine, host: str, port: int) -> str:
 def test_two_machines_find_each_other_pair_and_call(place: Place) -> None:
     desk, pi, *_ = place
     for one, other in ((desk, pi), (pi, desk)):
-        one.wait_for(lambda one=one, other=other: other.name in one.peers(), 30, "the other")
+        one.wait_for(lambda one=one, other=other: other.name in one.peers(), what="the other")
         assert one.peers()[other.name]["reached"] == "nearby"
     pair(desk, pi)
     for one, other in ((desk, pi), (pi, desk)):
         assert one.call(other.name, new_key())["state"] == "done"
-        one.wait_for(lambda one=one, other=other: one.presence(other.name) == "here", 40, "it to be here")
+        one.wait_for(lambda one=one, other=other: one.presence(other.name) == "here", what="it to be here")
 
 
 @pytest.mark.browser

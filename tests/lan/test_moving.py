@@ -12,7 +12,7 @@ import pytest
 from lan.daemons import Daemon, measured, new_key, pair
 from lan.network import Lan
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(900)]
 
 NEW = "10.77.0.60"
 NOBODY = [f"10.77.0.{number}" for number in range(200, 208)]
@@ -32,7 +32,7 @@ def test_call_finds_moved_peer_among_dead_addresses(lan: Lan, tmp_path: Path) ->
     entries = [f"https://{address}:7443" for address in NOBODY]
     typed = {"url": f"https://{NEW}:{pi.port_for_peers}", "typed": True}
     (desk.home / "peers.json").write_text(json.dumps({"peers": [*entries, typed]}))
-    desk.wait_for(lambda: NEW in str(desk.ask("GET", "/peers")), 30, "the file to be read")
+    desk.wait_for(lambda: NEW in str(desk.ask("GET", "/peers")), what="the file to be read")
     pi.machine.move(NEW)
     key, moved = new_key(), time.monotonic()
     row = desk.call("pi", key, wait=60)
@@ -44,5 +44,5 @@ def test_call_finds_moved_peer_among_dead_addresses(lan: Lan, tmp_path: Path) ->
         told = desk.peers()["pi"]
         return (told["reached"], told["address"]) == ("typed", f"{NEW}:{pi.port_for_peers}")
 
-    desk.wait_for(is_found, 60, "the address that was typed")
+    desk.wait_for(is_found, what="the address that was typed")
     assert "typed" in desk.cli("peers", "list").stdout.splitlines()[1]

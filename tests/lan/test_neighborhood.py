@@ -11,7 +11,7 @@ import pytest
 from lan.neighborhood_hosts import SHARED, Neighborhood, same, tree
 from lan.network import Lan
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture

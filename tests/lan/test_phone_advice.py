@@ -115,7 +115,7 @@ def test_status_counts_phones_and_pair_asks_once(lan: Lan, tmp_path: Path) -> No
         digits = phone.shows_digits(desk.ask("GET", "/devices/window")["links"][0])
         terminal.read_until(lambda seen: "Same, mine [m]" in seen.text)
         terminal.type("m\n")
-        desk.wait_for(lambda: desk.ask("GET", "/devices/window")["state"] == "waiting", 10)
+        desk.wait_for(lambda: desk.ask("GET", "/devices/window")["state"] == "waiting")
         seen = terminal.read_until(lambda seen: "Now tap “Same number” on the phone" in seen.raw)
         assert digits in seen.text
         phone.page.get_by_role("button", name="Same number").click()
@@ -130,5 +130,5 @@ def test_status_counts_phones_and_pair_asks_once(lan: Lan, tmp_path: Path) -> No
         phone.is_connected()
         assert "  Phones    1, connected" in on_terminal(desk, "status").lines
         assert doctor(desk.machine, desk)["what"] == "1, connected"
-    desk.wait_for(lambda: not desk.ask("GET", "/operator/status")["phones"]["connected"], 21)
+    desk.wait_for(lambda: not desk.ask("GET", "/operator/status")["phones"]["connected"])
     assert "  Phones    1, not connected" in on_terminal(desk, "status").lines

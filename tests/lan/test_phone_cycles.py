@@ -24,7 +24,7 @@ def rounds_of_phones(lan: Lan, folder: Path, rounds: int, cycles: int) -> list[d
     process = lan.machine("desk").start([*scrubbed, *program], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     found = [json.loads(process.stdout.readline()) for _ in range(rounds)]
-    assert process.wait(30) == 0
+    assert process.wait(100) == 0
     return found
 
 

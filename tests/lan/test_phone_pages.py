@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from fixtures.axe import RULES, VIOLATIONS, axe_core
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from lan.daemons import Daemon
 from lan.network import Lan, require
@@ -56,7 +56,7 @@ def test_phone_joins_from_the_page_and_chats(pages: Pages) -> None:
     digits = phone.shows_digits(link)
     dialog = page.get_by_role("dialog", name="Add a phone")
     dialog.get_by_text("Does the phone show this number?").wait_for()
-    assert dialog.locator(".six-digits > [aria-hidden]").inner_text() == digits
+    expect(dialog.locator(".six-digits > [aria-hidden]")).to_have_text(digits)
     page.reload()
     dialog.get_by_text("Does the phone show this number?").wait_for()
     dialog.get_by_role("button", name="Same, a guest's").click()
@@ -66,7 +66,7 @@ def test_phone_joins_from_the_page_and_chats(pages: Pages) -> None:
     dialog.get_by_role("button", name="Close").last.click()
     phone.page.get_by_role("button", name="Start talking").click()
     phone.asks("hello")
-    assert phone.page.locator(".written, .answer").all_inner_texts() == ["hello", "fake-llm: hello"]
+    expect(phone.page.locator(".written, .answer")).to_have_text(["hello", "fake-llm: hello"])
     card = page.locator("[data-device]")
     card.get_by_text("● connected").wait_for()
     phone.page.close()

@@ -1,6 +1,6 @@
 """Every screen of the phone's page: accessibility in both themes, 320 px, large targets; pictures for people to look at.
 
-The pictures are written to ``build/phone-screens``.
+The pictures are written to the folder that ``RAPPD_SHOTS`` names.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fixtures.axe import THEMES, VIOLATIONS, axe_core
-from fixtures.running_daemon import REPO
+from fixtures.chromium import keep_picture
 from playwright.sync_api import Browser, Page
 
 from lan.daemons import Daemon
@@ -20,7 +20,6 @@ from lan.phones import Phone, chromium_on, paired_device
 
 pytestmark = pytest.mark.browser
 
-PICTURES = REPO / "build" / "phone-screens"
 SIZES = ((390, 844), (1280, 800))
 SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live, .visually-hidden, .who, .conversation-title)")]
     .filter(box => box.clientWidth > 0 && (box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
@@ -55,7 +54,7 @@ def browser(desk: Any, tmp_path: Path) -> Iterator[Browser]:
 
 
 def seen(phone: Phone, name: str) -> None:
-    """The screen is faultless in both themes and at 320 px; its pictures are written."""
+    """The screen is faultless in both themes and at 320 px; ``RAPPD_SHOTS`` gets its pictures."""
     page = phone.page
     page.evaluate(axe_core())
     for theme, rules in THEMES:
@@ -65,8 +64,7 @@ def seen(phone: Phone, name: str) -> None:
             assert page.evaluate(SIDEWAYS) == [], (name, width)
             assert page.evaluate(SMALL) == [], (name, width)
             if width != 320:
-                PICTURES.mkdir(parents=True, exist_ok=True)
-                page.screenshot(path=PICTURES / f"{name}-{width}-{theme}.png")
+                keep_picture(page, f"{name}-{width}-{theme}")
         assert page.evaluate(VIOLATIONS, rules) == [], (name, theme)
     page.set_viewport_size({"width": 390, "height": 844})
 
@@ -139,7 +137,7 @@ def test_screens_of_what_goes_wrong(desk: Daemon, browser: Browser) -> None:
     phone.page.get_by_role("button", name="Different").click()
     says(phone.page, "Stopped: the numbers differ. Nothing was shared.")
     seen(phone, "wrong-code")
-    desk.wait_for(lambda: desk.ask("GET", "/devices/window")["state"] == "differs", 5)
+    desk.wait_for(lambda: desk.ask("GET", "/devices/window")["state"] == "differs")
     other = Phone(browser, desk)
     other.page.goto(shown["links"][0])
     says(other.page, "That QR code has expired. Ask for a new one.")

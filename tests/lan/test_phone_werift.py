@@ -52,7 +52,7 @@ class NodePhone:
 
 def ended(process: subprocess.Popen[str]) -> dict[str, Any]:
     """The last line that the phone prints."""
-    out, err = process.communicate(timeout=40)
+    out, err = process.communicate(timeout=100)
     assert process.returncode == 0, err
     found: dict[str, Any] = json.loads(out.splitlines()[-1])
     return found
@@ -65,7 +65,7 @@ def test_phone_of_another_stack_pairs_chats_and_resumes(lan: Lan, tmp_path: Path
     phone = NodePhone(machine, tmp_path)
     window = desk.ask("POST", "/devices/window", {"session": True})
     pairing = phone.start("pair", window["links"][0], "hello")
-    asked = desk.wait_for(lambda: shown(desk), 30, "the digits")
+    asked = desk.wait_for(lambda: shown(desk), what="the digits")
     desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": True})
     assert pairing.stdout is not None
     assert json.loads(pairing.stdout.readline()) == {"digits": asked["digits"]}
@@ -79,7 +79,7 @@ def test_phone_of_another_stack_pairs_chats_and_resumes(lan: Lan, tmp_path: Path
     assert by_certificate["session"] == first["session"]
     assert by_certificate["answer"].startswith("fake-llm: again again")
     stranger = phone.start("resume", address, "once more", "--stranger")
-    assert "409 other_certificate" in stranger.communicate(timeout=40)[1] and stranger.returncode
+    assert "409 other_certificate" in stranger.communicate(timeout=100)[1] and stranger.returncode
     assert len(desk.ask("GET", "/devices")["devices"]) == 1
 
 

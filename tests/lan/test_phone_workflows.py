@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from fixtures.running_daemon import agent_source
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from lan.daemons import Daemon
 from lan.network import Lan, require
@@ -83,8 +83,8 @@ def test_phone_runs_pauses_and_interrupts_a_workflow(phone: Phone) -> None:
     with phone.more():
         page.get_by_role("button", name="Go on Lantern").click()
     page.get_by_text("Lantern is done.").wait_for()
-    assert page.get_by_text("Told: the lantern is lit.").is_visible()
-    assert not page.locator(".step").is_visible()
+    expect(page.get_by_text("Told: the lantern is lit.")).to_be_visible()
+    expect(page.locator(".step")).to_be_hidden()
     shot(phone, "done")
     (phone.daemon.data / "go").unlink()
     with phone.more():
@@ -92,7 +92,7 @@ def test_phone_runs_pauses_and_interrupts_a_workflow(phone: Phone) -> None:
     page.get_by_text("step 1 of 2 · Keeper").wait_for()
     with phone.more():
         page.get_by_role("button", name="Stop Lantern").click()
-        page.get_by_text("Lantern was aborted.").wait_for()
+        page.get_by_text("Lantern was stopped.").wait_for()
         phone.daemon.ask("POST", "/devices/Anna", {"workflows": False})
         page.get_by_role("button", name="Start Lantern").wait_for(state="hidden")
     assert phone.errors == []

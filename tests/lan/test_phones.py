@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pytest
 from fixtures.chromium import driver
 from fixtures.running_daemon import REPO
-from playwright.sync_api import Browser, BrowserType, Error, Page
+from playwright.sync_api import Browser, BrowserType, Error, Page, expect
 
 from lan.daemons import Daemon
 from lan.network import Lan, Machine, require
@@ -154,7 +154,7 @@ def test_phone_that_vanishes_is_noticed_within_15_seconds(own_place: Place, what
     else:
         with suppress(Error):  # the page is gone
             phone.page.goto("chrome://crash", timeout=1000)
-    place.desk.wait_for(lambda: not paired_device(place.desk)["connected"], 16, "the phone to be away")
+    place.desk.wait_for(lambda: not paired_device(place.desk)["connected"], what="the phone to be away")
 
 
 def test_phone_removed_is_told_at_once_and_stays_out(place: Place) -> None:
@@ -183,7 +183,7 @@ def test_phone_pairing_stops_at_one_no(place: Place, who: str) -> None:
         phone.page.get_by_role("button", name="Same number").click()
         place.desk.ask("POST", "/devices/window/answer", {"id": window["id"], "same": False})
     phone.page.get_by_text("Stopped: the numbers differ.").wait_for()
-    place.desk.wait_for(lambda: place.desk.ask("GET", "/devices/window")["state"] == "differs", 5)
+    place.desk.wait_for(lambda: place.desk.ask("GET", "/devices/window")["state"] == "differs")
     assert place.desk.ask("GET", "/devices")["devices"] == []
 
 
@@ -210,7 +210,7 @@ def test_phones_three_at_once_see_the_same(place: Place) -> None:
     for phone in phones:
         phone.page.get_by_text("fake-llm: from the second").wait_for()
         assert phone.bubbles() == said
-    assert not phones[2].page.get_by_role("textbox", name="Message").is_visible()
+    expect(phones[2].page.get_by_role("textbox", name="Message")).to_be_hidden()
     place.desk.ask("DELETE", "/devices/phone 1".replace(" ", "%20"))
     phones[1].page.get_by_text("This phone was removed.").wait_for()
     phones[0].write("still here")
@@ -330,12 +330,14 @@ def test_phone_reads_answers_aloud_once_it_is_switched_on(place: Place) -> None:
         phone.page.get_by_role("button", name="Read answers aloud").click()
     phone.write("after")
     phone.is_answered(2)
+    phone.page.wait_for_function("() => spoken.length")
     assert phone.page.evaluate("spoken") == ["fake-llm: after"]
     phone.page.reload()
     phone.is_connected()
     phone.is_answered(2)
     phone.write("again")
     phone.is_answered(3)
+    phone.page.wait_for_function("() => spoken.length")
     assert phone.page.evaluate("spoken") == ["fake-llm: again"], "what was said before is not read again"
     with phone.more():
         phone.page.get_by_role("button", name="Stop reading aloud").click()
@@ -356,12 +358,12 @@ def test_phone_dictates_where_the_page_is_secure(place: Place) -> None:
     phone.page.evaluate(
         "recognition.onresult({results: [[{transcript: 'hello'}], [{transcript: ' there'}]]})"
     )
-    assert phone.page.get_by_role("textbox", name="Message").input_value() == "Well, hello there"
-    assert phone.page.get_by_role("button", name="Stop dictating").get_attribute("aria-pressed") == "true"
+    expect(phone.page.get_by_role("textbox", name="Message")).to_have_value("Well, hello there")
+    expect(phone.page.get_by_role("button", name="Stop dictating")).to_have_attribute("aria-pressed", "true")
     phone.page.get_by_role("button", name="Send").click()
     phone.is_answered(1)
     assert phone.bubbles(".mine") == ["Well, hello there"]
-    assert phone.page.get_by_role("button", name="Dictate").get_attribute("aria-pressed") == "false"
+    expect(phone.page.get_by_role("button", name="Dictate")).to_have_attribute("aria-pressed", "false")
     assert phone.errors == []
 
 
@@ -440,7 +442,7 @@ def test_listener_serves_nothing_else_and_closes_again(place: Place) -> None:
     assert [status(path) for path in ("/t", "/t/main.js", "/", "/chat", "/health", "/t/../secret", "/tether/agent")] == [
         "200", "200", "404", "404", "404", "404", "404",
     ]  # fmt: skip
-    place.desk.wait_for(lambda: status("/t") == "000", 10, "the listener to close")
+    place.desk.wait_for(lambda: status("/t") == "000", what="the listener to close")
 
 
 def test_unknown_device_is_refused_like_any_other(place: Place) -> None:

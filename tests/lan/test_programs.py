@@ -18,7 +18,7 @@ from fixtures.willing_model import Signs
 from lan.daemons import Daemon
 from lan.network import Lan, Machine, require
 
-pytestmark = [matrix, pytest.mark.needs_root, pytest.mark.timeout(300)]
+pytestmark = [matrix, pytest.mark.needs_root, pytest.mark.timeout(900)]
 
 CELLS = [
     pytest.param(one, case, id=f"{one.name}-{case}") for one in PROGRAMS if not one.here for case in one.cases

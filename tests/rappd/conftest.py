@@ -11,10 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 from fixtures.chromium import CHROMIUM, chromium
 from fixtures.loopback_server import FakeAzure, FakeGitHub, FakeModel
+from fixtures.operation_answers import answers_are_as_declared
 from fixtures.running_daemon import RunningDaemon
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+__all__ = ["answers_are_as_declared"]
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what runs behind
     # Else every program that a test starts would ignore Ctrl-C, too.
@@ -23,16 +26,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start what ru
 
 @pytest.fixture(scope="module")
 def browser(request: pytest.FixtureRequest) -> Iterator[Browser]:
-    """Chromium for the tests of a module.
-
-    Its ``PATIENCE`` is the time in ms that what they expect has, ``BROWSER`` another program than the headless shell.
-    """
-    from playwright.sync_api import expect
-
+    """Chromium for the tests of a module, or the program that its ``BROWSER`` names."""
     with chromium(getattr(request.module, "BROWSER", CHROMIUM)) as browser:
-        expect.set_options(timeout=getattr(request.module, "PATIENCE", None))
         yield browser
-        expect.set_options(timeout=None)
 
 
 @pytest.fixture
@@ -52,7 +48,7 @@ def make_daemon(tmp_path: Path) -> Iterator[Callable[..., RunningDaemon]]:
 
 @pytest.fixture(scope="module")
 def fake_daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    """One daemon with the scripted model, shared by the tests of a module."""
+    """A daemon with the scripted model, shared by the tests of a module."""
     folder = tmp_path_factory.mktemp("shared")
     daemon = RunningDaemon(folder / "home", LLM_FAKE="1").start()
     yield daemon

@@ -171,7 +171,7 @@ def test_read_only_agents_folder_is_said_so(make_daemon: Callable[..., RunningDa
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    daemon.wait_for(daemon.is_ready, 40, "the daemon to be ready")
+    daemon.wait_for(daemon.is_ready, what="the daemon to be ready")
     answer = save(daemon, agent_source("Aaa", 'return "second"'), sha256(before))
     assert answer.status == 403 and "read-only" in answer.json()["error"], answer.body
     made = daemon.post("/agents/new", {"name": "Rain"}, control=True)

@@ -15,12 +15,10 @@ from playwright.sync_api import Browser, ConsoleMessage, Error, Locator, Page, e
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     needs_chromium,
 ]
 
-PATIENCE = 60_000
-"""Milliseconds that a screen may take on a machine that is busy."""
 POLICY_BREAKS = """addEventListener("securitypolicyviolation",
     event => console.error(`policy: ${event.violatedDirective} ${event.blockedURI} ${event.sourceFile}`))"""
 SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
@@ -48,7 +46,6 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
 def tab(browser: Browser) -> Iterator[Page]:
     """The tab that all tests here share: it keeps what it has fetched and compiled."""
     page = browser.new_page()
-    page.set_default_timeout(PATIENCE)
     page.add_init_script(POLICY_BREAKS)
     yield page
     page.context.close()
@@ -198,6 +195,11 @@ def test_faulty_text_is_shown_with_its_line_and_loses_nothing(opened: Open, daem
     assert (daemon.agents / file).read_text() == good
 
 
+DRAFT_OF = (
+    "file => Object.keys(localStorage).some(name => name.includes('agent-draft.') && name.endsWith(file))"
+)
+
+
 def test_change_on_disk_shows_both_texts_and_lets_one_choose(opened: Open, daemon: RunningDaemon) -> None:
     file = drop(daemon, "Clash", agent_source("Clash", 'return "first"'))
     page = opened(f"agents/edit/{file}")
@@ -208,7 +210,7 @@ def test_change_on_disk_shows_both_texts_and_lets_one_choose(opened: Open, daemo
     note = page.get_by_label("Two versions")
     expect(note.locator(".sides")).to_contain_text("theirs")
     expect(note.locator(".sides")).to_contain_text("mine")
-    page.wait_for_timeout(400)
+    page.wait_for_function(DRAFT_OF, arg=file)
     page.reload()
     expect(note.locator(".sides")).to_contain_text("theirs")
     note.get_by_role("button", name="Take the text on the disk").click()
@@ -273,6 +275,7 @@ def test_wide_screen_is_used_for_cards_details_and_text(opened: Open, daemon: Ru
     drop(daemon, "Lamp", agent_source("Lamp"))
     page = opened("agents/Weather", width=1920)
     expect(page.locator("aside.detail")).to_be_visible()
+    expect(page.locator("[data-file='lamp_agent.py']")).to_be_visible()
     box = "one => [one.getBoundingClientRect().top, one.getBoundingClientRect().width].map(Math.round)"
     tops = [one.evaluate(box)[0] for one in page.locator("[data-file]:visible").all()]
     assert len(set(tops)) < len(tops), "cards stand beside each other"
@@ -322,6 +325,6 @@ def test_card_tells_that_an_agent_can_use_the_owners_ssh_keys(
     page.goto(daemon.post("/operator/key", control=True).json()["url"])
     page.get_by_role("link", name="Agents").first.click()
     weather = page.get_by_text("weather_agent.py").first
-    expect(weather).to_contain_text("can use your SSH keys", timeout=PATIENCE)
+    expect(weather).to_contain_text("can use your SSH keys")
     expect(page.get_by_text("context_memory_agent.py").first).not_to_contain_text("SSH keys")
     page.close()

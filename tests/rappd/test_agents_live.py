@@ -43,14 +43,14 @@ def test_without_inotify_it_polls_every_second(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
     )
-    daemon.wait_for(daemon.is_ready, 40, "the daemon to be ready")
+    daemon.wait_for(daemon.is_ready, what="the daemon to be ready")
     daemon.wait_for_log("looking every 1 s")
     daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "first"'))
-    daemon.wait_for(lambda: "Aaa" in daemon.agent_names(), 10)
+    daemon.wait_for(lambda: "Aaa" in daemon.agent_names())
     daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "second, longer"'))
-    daemon.wait_for(lambda: daemon.chat("go")["agent_logs"] == "[Aaa] second, longer", 10)
+    daemon.wait_for(lambda: daemon.chat("go")["agent_logs"] == "[Aaa] second, longer")
     (daemon.agents / "aaa_agent.py").unlink()
-    daemon.wait_for(lambda: "Aaa" not in daemon.agent_names(), 10)
+    daemon.wait_for(lambda: "Aaa" not in daemon.agent_names())
 
 
 def test_fault_has_line_while_last_good_version_serves(daemon: RunningDaemon) -> None:

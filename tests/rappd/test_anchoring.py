@@ -299,7 +299,7 @@ def test_anchor_follows_soon_after_the_last_event(make_daemon: Make) -> None:
     def anchored() -> bool:
         return verified(daemon)[1]["anchor"]["unanchored"] == 0
 
-    daemon.wait_for(anchored, 20, "an anchor")
+    daemon.wait_for(anchored, what="an anchor")
     found = anchors(daemon.home)
     assert not found[-1]["closed"]
     time.sleep(3)

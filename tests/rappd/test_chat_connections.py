@@ -176,7 +176,7 @@ def test_shutdown_answers_the_running_turn_first(
     _slow(daemon, 1.0)
     with _connect(daemon) as connection, _connect(daemon) as idle:
         connection.send(connection.chat("wait for me"))
-        daemon.wait_for((daemon.data / "begun").exists, 20, "the agent to start")
+        daemon.wait_for((daemon.data / "begun").exists, what="the agent to start")
         stopping = threading.Thread(target=daemon.stop)
         stopping.start()
         status, _, body = connection.answer()
@@ -191,8 +191,8 @@ def test_chat_client_disconnect_does_not_stop_the_turn(make_daemon: Callable[...
     _slow(daemon, 0.5)
     with _connect(daemon) as connection:
         connection.send(connection.chat("never mind"))
-        daemon.wait_for((daemon.data / "begun").exists, 20, "the agent to start")
-    daemon.wait_for(lambda: len(_events(daemon)) == 4, 20, "the record of the turn")
+        daemon.wait_for((daemon.data / "begun").exists, what="the agent to start")
+    daemon.wait_for(lambda: len(_events(daemon)) == 4, what="the record of the turn")
     assert daemon.chat("still there")["response"] == "fake-llm: still there"
 
 

@@ -158,7 +158,7 @@ def test_simultaneous_repeats_run_once(make_daemon: Callable[..., RunningDaemon]
 def _stream(
     daemon: RunningDaemon, body: dict[str, Any], last: int = 0, stop_after: int = 0
 ) -> list[tuple[int, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     connection.request("POST", "/chat/stream", json.dumps(body), {"Last-Event-ID": str(last)})
     response = connection.getresponse()
     assert response.status == 200
@@ -227,7 +227,7 @@ def test_stopping_a_turn_stops_its_agent(make_daemon: Callable[..., RunningDaemo
         target=lambda: answers.append(daemon.post("/chat", {"user_input": "go", "turn_id": turn}))
     )
     thread.start()
-    daemon.wait_for((daemon.data / "started").exists, 20, "the agent to start")
+    daemon.wait_for((daemon.data / "started").exists, what="the agent to start")
     assert daemon.post("/chat/cancel", {"turn_id": turn}).status == 200
     thread.join()
     assert answers[0].status == 499

@@ -84,7 +84,7 @@ def _worked_on(home: RunningDaemon) -> Iterator[subprocess.Popen[str]]:
         assert process.stdout.readline() == "open\n"
         yield process
     finally:
-        process.communicate("\n", timeout=60)
+        process.communicate("\n", timeout=100)
 
 
 def _lies(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -114,10 +114,11 @@ def test_a_start_waits_for_a_command_that_works(make_daemon: Callable[..., Runni
     with _worked_on(home):
         starting = threading.Thread(target=home.start)
         starting.start()
+        home.wait_for(lambda: home.process is not None, what="the process of the daemon")
         time.sleep(0.5)
         assert starting.is_alive()
         assert not home.is_ready()
-    starting.join(60)
+    starting.join(100)
     assert home.get("/readyz").status == 200
     assert home.cli("twins", "new", "Rose").returncode == 0
 
@@ -133,7 +134,7 @@ def test_a_kill_leaves_nothing_in_the_way(make_daemon: Callable[..., RunningDaem
         forking = prefork.start(["twins", "new", f"Twin {number}"], home.environment)
         time.sleep(seconds)
         forking.kill()
-        forking.wait(20)
+        forking.wait(100)
     assert home.cli("twins", "new", "Rose").returncode == 0
     made = home.cli("twins", "list").stdout
     assert "Rose" in made
@@ -155,7 +156,7 @@ def test_two_commands_at_once_both_do_their_work(make_daemon: Callable[..., Runn
     for one in work:
         one.start()
     for one in work:
-        one.join(60)
+        one.join(100)
     assert ends == [""] * len(names)
     listed = home.cli("twins", "list").stdout
     assert all(name in listed for name in names)
@@ -209,7 +210,7 @@ def test_nobody_asks_whether_a_daemon_runs() -> None:
 
 
 def test_reading_a_home_imports_no_http_library() -> None:
-    """It costs more than half of what a reading command takes."""
+    """An HTTP library costs more than half of what a reading command takes."""
     code = "import sys, rappd.cli.home_reader; print({'aiohttp', 'yarl', 'multidict'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPO)
     assert done.stdout.strip() == "set()"

@@ -14,7 +14,7 @@ ASK = """
 import socket, sys
 try:
     with socket.socket(socket.AF_UNIX) as asked:
-        asked.settimeout(20)
+        asked.settimeout(100)
         asked.connect(sys.argv[1])
         asked.sendall(b"GET /settings HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n")
         answer = b""

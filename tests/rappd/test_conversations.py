@@ -22,7 +22,7 @@ def daemon(fake_daemon: RunningDaemon) -> RunningDaemon:
 
 
 def say(daemon: RunningDaemon, text: str, session: str, **more: Any) -> str:
-    """One turn; its id."""
+    """A turn; its id."""
     turn = str(uuid.uuid4())
     answer = daemon.post("/chat", {"user_input": text, "session_id": session, "turn_id": turn, **more})
     assert answer.status == 200, answer.body

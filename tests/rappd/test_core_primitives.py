@@ -16,7 +16,7 @@ import agents.primitives
 from agents.compat import install_shims
 from agents.contract.loading import load_agent_file
 from agents.listener import declared
-from agents.runtime.answers import EmittedPayload
+from agents.runtimes.python.pools.answers import EmittedPayload
 from envelopes.envelope import HELP, THREAD, Envelope, new_id
 from envelopes.payloads.core import ANSWERS, CORE_NS, PRIMITIVES, SYSTEM
 from envelopes.payloads.schemas import example, xml_text, xsd_of_all
@@ -92,6 +92,29 @@ def again(payload: Again) -> str:
     return f"asked {payload.times}"
 '''
 )
+TAKEN = (
+    HEAD
+    + '''
+@listener(category="tests")
+@dataclass
+class Plan:
+    """Asks core, and hears what came of it."""
+    how: str
+
+def plan(payload: Plan):
+    if payload.how == "spawn":
+        return SpawnThread("deep")
+    if payload.how == "delay":
+        return Delay(900)
+    return Timer(what="water the roses", when="in 3 hours")
+
+def spawned(payload: ThreadSpawned) -> str: return f"heard of {payload.name}"
+def delayed(payload: Delayed, state: dict) -> str:
+    state["heard"] = state.get("heard", 0) + 1
+    return f"heard {state['heard']}: {payload.until:%Y}"
+def timed(payload: TimerAnswer) -> str: return f"heard: {payload.text}"
+'''
+)
 HEARD = (
     HEAD
     + """
@@ -110,6 +133,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     daemon = RunningDaemon(tmp_path_factory.mktemp("desk"), LLM_FAKE="1")
     daemon.drop("watch_listener.py", WATCH)
     daemon.drop("spread_listener.py", SPAWN)
+    daemon.drop("plan_listener.py", TAKEN)
     yield daemon.start()
     daemon.stop()
 
@@ -127,7 +151,7 @@ def events(daemon: RunningDaemon, thread: str) -> list[dict[str, Any]]:
 
 
 def test_dataclasses_of_handlers_have_the_forms_that_are_published() -> None:
-    classes = [one for one in vars(agents.primitives).values() if isinstance(one, type) and declared(one)]
+    classes = [one for one in [*vars(agents.primitives).values()] if isinstance(one, type) and declared(one)]
     made = {}
     for one in classes:
         said = declared(one)
@@ -153,6 +177,26 @@ def test_handler_spawns_threads_whose_names_are_made_unique(desk: RunningDaemon)
     assert [one["name"] for one in tree["steps"][0]["steps"]] == ["spawn-thread", "again", "spawn-thread"]
     again = run(desk, "spread", how="text")
     assert again["result"].endswith("asked 1"), again
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [("spawn", "heard of deep"), ("delay", "heard 1: 20"), ("timer", "heard: Reminder set: water the roses")],
+)
+def test_answers_of_core_go_to_the_file_that_asked_and_takes_them(
+    desk: RunningDaemon, how: str, told: str
+) -> None:
+    done = run(desk, "plan", how=how)
+    assert done["result"].startswith(told), done
+    called = [
+        one["data"]["agent"] for one in events(desk, done["thread"]) if one["verb"] == "HELP" and one["data"]
+    ]
+    assert len(called) == 3 or how == "timer", called
+    assert desk.post("/agents/run", {"agent": called[-1], "args": {}}, control=True).status == 404, (
+        "of core alone"
+    )
+    for row in desk.get("/timers", control=True).json()["timers"]:
+        desk.cli("timers", "cancel", row["id"])
 
 
 @pytest.mark.parametrize(
@@ -207,8 +251,9 @@ def test_delay_that_waits_is_listed_and_outlives_a_restart(desk: RunningDaemon) 
 
 
 def test_listeners_hear_of_starts_joins_heartbeats_cleared_contexts_and_ends(
-    make_daemon: Callable[..., RunningDaemon],
+    make_daemon: Callable[..., RunningDaemon], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("rappd.tenants.system_messages._SHUTDOWN_SECONDS", 100.0)
     daemon = make_daemon(RAPPD_ORGANISM_HEARTBEAT_SECONDS="1")
     daemon.drop("heard_listener.py", HEARD)
     daemon.start()

@@ -15,7 +15,7 @@ from fixtures.load import TALKERS, Load
 from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import lives
 
-from agents.workers.started_processes import children, descendants
+from agents.runtimes.python.pools.started_processes import children, descendants
 
 ROUNDS = 8
 
@@ -24,8 +24,8 @@ def _gone(pids: list[int]) -> bool:
     return not any(map(lives, pids))
 
 
-@pytest.mark.timeout(300)
-@pytest.mark.own_process
+@pytest.mark.timeout(900)
+@pytest.mark.own_process(zygote=True)
 def test_kill_9_under_load_loses_no_answer(make_daemon: Callable[..., RunningDaemon]) -> None:
     chance = random.Random(7)
     daemon = make_daemon(LLM_FAKE="1")
@@ -56,9 +56,9 @@ def test_kill_9_under_load_loses_no_answer(make_daemon: Callable[..., RunningDae
     assert (daemon.home / "rappd.pid").read_text() == ""
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("victim", ["template", "workers"])
-@pytest.mark.own_process
+@pytest.mark.own_process(zygote=True)
 def test_killed_zygote_or_worker_costs_only_its_calls(
     make_daemon: Callable[..., RunningDaemon], victim: str
 ) -> None:
@@ -83,7 +83,7 @@ def test_killed_zygote_or_worker_costs_only_its_calls(
     assert daemon.get("/readyz").status == 200
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process(zygote=True)
 def test_start_is_clean_after_kill_left_lock_and_socket(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:

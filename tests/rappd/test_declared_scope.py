@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
+from fixtures.kernel_features import end_without
 from fixtures.running_daemon import RunningDaemon, agent_source
+
+from agents.runtimes.python.sandbox.sandbox import MOUNT_NAMESPACE
+from tests.rappd.tether.conftest import reachable
 
 MakeDaemon = Callable[..., RunningDaemon]
 READS = 'from pathlib import Path; return Path(kwargs["path"]).read_text()'
@@ -18,6 +24,25 @@ SWALLOWS = """try:
             return open(kwargs["path"]).read()
         except OSError:
             return "all is well\""""
+TELLS = "import os; return os.environ['RAIN_KEY']"
+JOINED = """from pathlib import Path
+        found = [WORD]
+        for place in Path(__file__).parent.rglob("*"), Path.cwd().rglob(".env"):
+            for one in place:
+                if one.is_file():
+                    try:
+                        one.read_bytes()
+                    except OSError:
+                        continue
+                    found.append(one.name)
+        return " ".join(sorted(found))"""
+FETCHES = (
+    "import urllib.request; return urllib.request.urlopen(kwargs['address'], timeout=10).read().decode()"
+)
+SERVICE = """
+def handle(method, path, body):
+    return open(body["path"]).read(), 200
+"""
 LISTENER = '''"""Reads."""
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +84,16 @@ def notes() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
+@pytest.fixture
+def key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file of a person's, ``~/.ssh/config``, which is hidden from agents."""
+    found = tmp_path / "person" / ".ssh" / "config"
+    found.parent.mkdir(parents=True)
+    found.write_text("Host pi")
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    return found
+
+
 @pytest.fixture(scope="module")
 def daemon(notes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
     made = RunningDaemon(tmp_path_factory.mktemp("scope") / "home", LLM_FAKE="1")
@@ -68,10 +103,18 @@ def daemon(notes: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ru
         ("reads_agent.py", declaring(agent_source("Reads", READS), shown)),
         ("swallows_agent.py", declaring(agent_source("Swallows", SWALLOWS), shown)),
         ("reader_listener.py", LISTENER),
+        ("keyed_agent.py", declaring(agent_source("Keyed", TELLS), "{'variables': ['RAIN_KEY']}")),
+        ("keyless_agent.py", declaring(agent_source("Keyless", TELLS), "{}")),
+        ("helper.py", "from utils.further import WORD\n"),
+        ("joined_agent.py", declaring(f"from helper import WORD\n{agent_source('Joined', JOINED)}", "{}")),
         ("made_agent.py", declaring(agent_source("Made"), "dict(read=['/x'])")),
         ("odd_agent.py", declaring(agent_source("Odd"), "{'hosts': ['http://x']}")),
     ):
         made.drop(name, text)
+    for name, text in (("utils/further.py", "WORD = 'helped'\n"), (".env", "RAIN_KEY=abc\n")):
+        place = made.home / "brainstem" / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
     made.start()
     yield made
     made.stop()
@@ -106,13 +149,95 @@ def test_exceeded_need_fails_the_call_and_counts_at_the_card(daemon: RunningDaem
     assert "✓ instantiation" in daemon.cli("agents", "test", "Reads").stdout, "its file is shown to its test"
 
 
+def test_variables_are_given_to_whoever_names_them(daemon: RunningDaemon) -> None:
+    assert run(daemon, "Keyed")["result"] == "abc"
+    assert cards(daemon)["Keyed"]["reach"] == ["is given your RAIN_KEY"]
+    ran = run(daemon, "Keyless")
+    assert not ran["ok"] and "the variable RAIN_KEY is not among its needs" in ran["result"]
+    assert re.search("using +RAIN_KEY +refused", daemon.cli("agents", "needs", "Keyless").stdout)
+
+
+def test_services_are_held_to_what_they_declare(make_daemon: MakeDaemon, notes: Path) -> None:
+    daemon = make_daemon(LLM_FAKE="1", RAPPD_AGENTS_MAY_READ="")
+    services = daemon.home / "brainstem" / "services"
+    services.mkdir(parents=True)
+    note, diary = str(notes / "shown" / "note"), str(notes / "beside")
+    for name, head in (
+        ("free", ""),
+        ("held", f"__manifest__ = {{'needs': {{'read': [{str(notes / 'shown')!r}]}}}}"),
+        ("odd", "__manifest__ = {'needs': {'read': 'all'}}"),
+    ):
+        (services / f"{name}_service.py").write_text(f"{head}\n{SERVICE}")
+    daemon.start()
+
+    def asked(name: str, path: str) -> tuple[int, str]:
+        reply = daemon.post(f"/api/{name}/file", {"path": path}, control=True)
+        return reply.status, reply.body.decode() if isinstance(reply.body, bytes) else str(reply.body)
+
+    assert asked("free", diary) == (200, "a diary"), "one that declares nothing runs as before"
+    assert asked("held", note) == (200, "words")
+    status, told = asked("held", diary)
+    assert status == 403 and f"reading {diary}" in told
+    status, told = asked("odd", note)
+    assert status >= 400 and "read is no list" in told
+    assert "read is no list" in str(daemon.get("/health").json())
+
+
+def test_service_that_names_what_is_hidden_waits_for_a_yes(make_daemon: MakeDaemon, key: Path) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    (daemon.home / "brainstem" / "services").mkdir(parents=True)
+    text = f"__manifest__ = {{'needs': {{'read': ['~/.ssh']}}}}\n{SERVICE}"
+    (daemon.home / "brainstem" / "services" / "keys_service.py").write_text(text)
+    daemon.start()
+    assert daemon.post("/api/keys/file", {"path": str(key)}, control=True).status == 403
+    (asked,) = daemon.get("/waiting", control=True).json()["waiting"]
+    assert (asked["kind"], asked["path"], asked["reach"]) == (
+        "needs", "services/keys_service.py", ["reads ~/.ssh"],
+    )  # fmt: skip
+    body = {"filename": asked["path"], "sha256": asked["sha256"], "waits": True}
+    assert daemon.post("/agents/approve", {**body, "sha256": "0" * 64}, control=True).status == 409
+    assert daemon.post("/agents/approve", body, control=True).json()["status"] == "ok"
+    assert daemon.post("/api/keys/file", {"path": str(key)}, control=True).status == 200
+    assert daemon.get("/waiting", control=True).json()["waiting"] == []
+
+
+def test_no_need_leads_to_a_port_of_rappd(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(**reachable(), LLM_FAKE="1")
+    daemon.start()
+    report = daemon.get("/operator/status", control=True).json()["sandbox"]
+    if not report["network"]:
+        end_without(MOUNT_NAMESPACE, report)
+    window = daemon.post("/devices/window", {"name": "Anna"}, control=True).json()
+    phones = urlsplit(window["links"][0]).port
+    for name, port in (("Loop", daemon.port), ("Phones", phones)):
+        needs = f"{{'hosts': ['localhost:{port}', '127.0.0.1:{port}']}}"
+        daemon.drop(f"{name.lower()}_agent.py", declaring(agent_source(name, FETCHES), needs))
+        daemon.wait_for(lambda name=name: name in cards(daemon), what="the agent to be there")
+        for host in ("localhost", "127.0.0.1"):
+            ran = run(daemon, name, address=f"http://{host}:{port}/health")
+            assert not ran["ok"] and f"talking to {host}:{port}" in ran["result"], ran
+
+
+def test_counts_stay_over_a_restart(make_daemon: MakeDaemon) -> None:
+    daemon = make_daemon(LLM_FAKE="1")
+    daemon.drop("reads_agent.py", declaring(agent_source("Reads", READS), "{}"))
+    daemon.start()
+    assert not run(daemon, "Reads", path="/var/tmp/diary")["ok"]
+    daemon.stop()
+    daemon.start()
+    assert cards(daemon)["Reads"]["exceeded"] == 1
+    assert "/var/tmp/diary" in daemon.cli("agents", "needs", "Reads").stdout
+    daemon.drop("reads_agent.py", declaring(agent_source("Reads", READS), "{}") + "\n# another version\n")
+    daemon.wait_for(lambda: cards(daemon)["Reads"]["exceeded"] == 0, what="another version to begin anew")
+
+
+def test_of_its_workspace_it_reads_itself_and_what_it_imports(daemon: RunningDaemon) -> None:
+    assert run(daemon, "Joined")["result"] == "helped helper.py joined_agent.py"
+
+
 def test_hidden_folder_is_given_after_a_yes_to_these_needs_of_these_bytes(
-    make_daemon: MakeDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    make_daemon: MakeDaemon, key: Path
 ) -> None:
-    (tmp_path / "person" / ".ssh").mkdir(parents=True)
-    key = tmp_path / "person" / ".ssh" / "config"
-    key.write_text("Host pi")
-    monkeypatch.setenv("HOME", str(tmp_path / "person"))
     daemon = make_daemon(LLM_FAKE="1")
     text = declaring(agent_source("Keys", READS), "{'read': ['~/.ssh/config']}")
     daemon.drop("keys_agent.py", text)

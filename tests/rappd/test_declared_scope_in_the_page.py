@@ -32,7 +32,7 @@ def test_card_panel_and_question_say_what_an_agent_may_reach(
     page.goto(f"http://127.0.0.1:{daemon.port}/#/agents")
     card = page.locator("li[data-file='rain_agent.py']")
     expect(card).to_contain_text("Talks to rain.example.")
-    expect(card).to_contain_text("1 call failed: it was refused what it does not say that it needs.")
+    expect(card).to_contain_text("1 call failed: it wanted more than it says that it needs.")
     expect(page.locator("li[data-file='calculator_listener.py']")).to_contain_text(
         "Uses its own storage alone."
     )

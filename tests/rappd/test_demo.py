@@ -18,10 +18,10 @@ from rappd.cli.demo import demo
 from rappd.daemon.home import Home
 from rappd.demo import node
 from rappd.demo.interrupts import Interrupts
-from rappd.demo.node import STOP_SECONDS, DemoNode, running
+from rappd.demo.node import DemoNode, running
 from rappd.errors import RappdError
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(900)
 
 
 class Interrupted(Exception):
@@ -90,16 +90,14 @@ def test_cleanup_after_success_is_not_interrupted() -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_impatient_person_need_not_wait_for_the_end(tmp_path: Path) -> None:
+def test_impatient_person_need_not_wait_for_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rappd.demo.node.STOP_SECONDS", 3600.0)
     desk = DemoNode(tmp_path, "desk")
     with pytest.raises(KeyboardInterrupt), Interrupts() as interrupts, running([desk], interrupts):
         assert desk._process is not None
         os.kill(desk._process.pid, signal.SIGSTOP)  # it hears nothing of being asked to end
-        began = time.monotonic()
-        for wait in (0.1, 0.6):
-            threading.Timer(wait, os.kill, (os.getpid(), signal.SIGINT)).start()
-        time.sleep(60)
-    assert time.monotonic() - began < STOP_SECONDS - 2
+        threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT)).start()
+        os.kill(os.getpid(), signal.SIGINT)
     assert desk.ended(0)
 
 
@@ -140,8 +138,8 @@ def test_killed_machine_returns_with_its_key(tmp_path: Path) -> None:
         shed.wait_running()
         after = shed.daemon.get("/peers")
     assert after["self"] == before["self"]
-    assert after["door"] == before["door"]
-    assert shed.peer_address.endswith(f":{after['door']['port']}")
+    assert after["listener"] == before["listener"]
+    assert shed.peer_address.endswith(f":{after['listener']['port']}")
 
 
 def test_failed_start_is_named_and_stops_the_others(tmp_path: Path) -> None:

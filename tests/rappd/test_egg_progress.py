@@ -80,7 +80,7 @@ def test_what_is_refused_is_refused_in_the_one_shape(fake_daemon: RunningDaemon)
 
 
 @pytest.mark.browser
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(1200)
 @needs_chromium
 def test_the_page_shows_the_bytes_that_moved(
     make_daemon: Callable[..., RunningDaemon], tmp_path: Path
@@ -89,7 +89,6 @@ def test_the_page_shows_the_bytes_that_moved(
     _, workspace = rose(daemon)
     with chromium() as browser:
         page = browser.new_page()
-        page.set_default_timeout(60_000)
         page.goto(daemon.post("/operator/key", control=True).json()["url"])
         page.get_by_role("link", name="Twins").click()
         page.get_by_role("button", name="Pack Rose").wait_for()

@@ -21,12 +21,14 @@ from tests.rappd.tether.phone_client import PhoneClient
 
 PACKAGES = tuple(f"{REPO / name}/" for name in ("rappd", "envelopes", "agents", "twins", "neighborhoods"))
 # Calls of a turn, HELLO, turns begun once, background tasks and the retries of a capture are files of their own. A call
-# between machines passes the refusal of privileged messages, and looks up whether its thread is one below another.
+# between machines passes the refusal of privileged messages, and looks up whether its thread is one below another. /chat
+# passes that refusal, too, as every listener does. If other machines can be reached yet is told by
+# a file of its own, and so is the form of a call.
 MOST = {
-    "chat without a model": 41,
-    "chat with a model": 35,
-    "call of another machine": 54,  # of both machines
-    "sentence of a phone": 46,
+    "chat without a model": 40,
+    "chat with a model": 34,
+    "call of another machine": 55,  # of both machines
+    "sentence of a phone": 43,
     "hatching": 53,
     "snapshot": 104,
 }
@@ -36,6 +38,19 @@ FIRST = 2
 """Modules are loaded, and folders made, when they are first needed: so many requests do not count."""
 TIMES = 3
 """A file counts if each of these requests enters it: what goes on beside one does not fall into all of them."""
+
+MORE_TIMES = 20
+"""As many more of them where the files are too many: on a busy machine a request takes as long as the pause between two looks."""
+
+BESIDE = {
+    "agents/runtimes/python/pools/started_processes.py",
+    "rappd/organism/organism_in_force.py",
+    "rappd/tenants/system_messages.py",
+}
+"""Files of the looks at a worker's processes, ``organism.yaml`` and heartbeats, each second or more often.
+
+On a busy machine such a look falls into each of the requests.
+"""
 
 QUIET = 0.8
 """Seconds in which what follows a request comes to its end: the watcher of files looks again after 0.5."""
@@ -65,9 +80,13 @@ def entered() -> Iterator[Entered]:
         for _ in range(FIRST):
             once(request)
         entered = set.intersection(*(once(request) for _ in range(TIMES)))
-        found = sorted(file.removeprefix(f"{REPO}/") for file in entered if file.startswith(PACKAGES))
-        if len(found) > MOST[what]:
-            pytest.fail("\n".join([f"{what} enters {len(found)} files:", *found]), pytrace=False)
+        for _ in range(MORE_TIMES):
+            here = {file.removeprefix(f"{REPO}/") for file in entered if file.startswith(PACKAGES)}
+            found = sorted(here - BESIDE)
+            if len(found) <= MOST[what]:
+                return
+            entered &= once(request)
+        pytest.fail("\n".join([f"{what} enters {len(found)} files:", *found]), pytrace=False)
 
     threading.setprofile(hook)
     yield count

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+from fixtures.chromium import keep_picture
 from fixtures.loopback_server import says
 from fixtures.running_daemon import RunningDaemon
 from fixtures.scripted_ollama import WAIT, WHOLE, ScriptedOllama, part
@@ -46,12 +46,8 @@ def _ask(page: Page, text: str) -> None:
     page.locator("#write").press("Enter")
 
 
-def _pictured(page: Page, name: str, tmp_path: Path) -> None:
-    page.screenshot(path=str(tmp_path / f"{name}.png"))
-
-
 def test_answer_without_a_model_leads_to_the_card(
-    make_daemon: Callable[..., RunningDaemon], page: Page, tmp_path: Path
+    make_daemon: Callable[..., RunningDaemon], page: Page
 ) -> None:
     _open(page, make_daemon().start())
     for text in ("what can you do?", "what day is it in 10 days?", "remember that my car is red"):
@@ -59,11 +55,11 @@ def test_answer_without_a_model_leads_to_the_card(
     _ask(page, "write me a poem")
     expect(page.locator(".answer")).to_contain_text("None of my agents does that.")
     expect(page.locator(".answer")).not_to_contain_text("rappd models connect")
-    _pictured(page, "answer", tmp_path)
+    keep_picture(page, "first-hour-answer")
     page.get_by_role("link", name="Connect a model").click()
     form = page.get_by_role("form", name="Another server")
     expect(form.get_by_label("Address")).to_be_focused()
-    _pictured(page, "card", tmp_path)
+    keep_picture(page, "first-hour-card")
 
 
 def test_sum_is_answered_without_a_model(make_daemon: Callable[..., RunningDaemon], page: Page) -> None:
@@ -74,7 +70,7 @@ def test_sum_is_answered_without_a_model(make_daemon: Callable[..., RunningDaemo
 
 
 def test_missing_model_is_downloaded_from_the_failed_turn(
-    make_daemon: Callable[..., RunningDaemon], ollama: ScriptedOllama, page: Page, tmp_path: Path
+    make_daemon: Callable[..., RunningDaemon], ollama: ScriptedOllama, page: Page
 ) -> None:
     ollama.pulls = [part(400, 1000), WAIT, *WHOLE]
     _open(page, make_daemon(OPENAI_BASE_URL=f"{ollama.url}/v1", OPENAI_MODEL="llama3.2").start())
@@ -82,13 +78,13 @@ def test_missing_model_is_downloaded_from_the_failed_turn(
     expect(page.locator(".notice")).to_contain_text("not found, try pulling it first")
     assert ollama.pulled == [], "never by itself"
     button = page.get_by_role("button", name="Download llama3.2")
-    _pictured(page, "notice", tmp_path)
+    keep_picture(page, "first-hour-notice")
     button.click()
     expect(page.locator(".model-download")).to_contain_text("40 %")
-    _pictured(page, "bar", tmp_path)
+    keep_picture(page, "first-hour-bar")
     page.locator(".model-download").get_by_role("button", name="Cancel").click()
     expect(page.locator(".model-download")).to_contain_text("Cancelled.")
-    assert ollama.left.wait(60)
+    assert ollama.left.wait(100)
     ollama.pulls = [{"error": "write: no space left on device"}]
     button.click()
     expect(page.locator(".model-download")).to_contain_text("Ollama said: “write: no space left on device”")
@@ -101,7 +97,7 @@ def test_missing_model_is_downloaded_from_the_failed_turn(
 
 
 def test_card_of_an_empty_ollama_downloads_its_first_model(
-    make_daemon: Callable[..., RunningDaemon], ollama: ScriptedOllama, page: Page, tmp_path: Path
+    make_daemon: Callable[..., RunningDaemon], ollama: ScriptedOllama, page: Page
 ) -> None:
     ollama.listed = []
     ollama.pulls = [part(400, 1000), WAIT, *WHOLE]
@@ -112,16 +108,16 @@ def test_card_of_an_empty_ollama_downloads_its_first_model(
     expect(card).to_contain_text("Ollama runs here, but has no model yet.")
     page.set_viewport_size({"width": 320, "height": 700})
     assert page.evaluate("document.documentElement.scrollWidth") <= 320
-    _pictured(page, "narrow", tmp_path)
+    keep_picture(page, "first-hour-narrow")
     card.get_by_label("Model to download").fill("tiny")
     card.get_by_role("button", name="Download", exact=True).click()
     expect(card).to_contain_text("40 %")
-    _pictured(page, "empty", tmp_path)
+    keep_picture(page, "first-hour-empty")
     page.reload()
     expect(card).to_contain_text("Downloading tiny 40 %")
     ollama.go_on.set()
     expect(card.get_by_label("Model", exact=True)).to_have_value("tiny")
-    _pictured(page, "arrived", tmp_path)
+    keep_picture(page, "first-hour-arrived")
 
 
 def test_model_of_a_conversation_that_is_gone_is_answered_for_and_can_be_downloaded(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agents.programs import programs
 from rappd.daemon import readiness
 from rappd.daemon.readiness import Readiness
 from rappd.store.store import Store
@@ -48,14 +49,25 @@ async def test_damaged_page_of_a_large_database_is_found(database: Path) -> None
     assert damaged._damage is not None
 
 
+@pytest.mark.parametrize("moment", ["while it starts", "while it reads"])
 async def test_look_that_is_under_way_ends_with_the_daemon(
-    database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    database: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, moment: str
 ) -> None:
+    start = programs.start
+
+    def started(*command: Any, **how: Any) -> programs.RunningProgram:
+        found = start(*command, **how)
+        while not (note.exists() and note.read_text()):
+            time.sleep(0.02)
+        time.sleep(0.3 if moment == "while it starts" else 0)
+        return found
+
+    monkeypatch.setattr(programs, "start", started)
     note = tmp_path / "pid"
     program = f"import os, time; open({str(note)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     monkeypatch.setattr(readiness, "_READ_WITH_PAUSES", program)
     looking = asyncio.create_task(watched(database).examine())
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not (note.exists() and note.read_text()):
             await asyncio.sleep(0.02)
     looking.cancel()

@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from agents.contract.agent import Agent
 from agents.contract.file_discovery import AgentFile
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.runner import AgentResult
 from envelopes.envelope import HELP, Envelope, new_id
 from envelopes.payloads.form import PayloadForm
 from rappd.dispatch.dispatcher import Dispatcher
@@ -205,6 +205,13 @@ class _World:
             self.dispatcher.record_result(context, request, "DONE", {}, held.saved())
         self.seen.setdefault(key_of(context, agent), []).append(word)
 
+    def key(self, names: tuple[str, ...], forked: str, listener: str) -> Any:
+        """The key of a call on the thread of these names below a conversation's."""
+        context = self.begin("one")
+        for name in names:
+            context = self.dispatcher.fork(context, name)
+        return key_of(replace(context, forked=forked), _listener(listener))
+
     async def kept(self, key: Any) -> list[str]:
         import orjson
 
@@ -242,10 +249,27 @@ def test_no_two_conversations_share_a_state_under_any_interleaving(
     asyncio.run(check())
 
 
+async def test_thread_that_is_called_as_a_listener_is_not_that_listeners(tmp_path: Path) -> None:
+    store = await Store.open(tmp_path / "rappd.db")
+    world = _World(store)
+    keys = [
+        world.key((), "", "calc"),
+        world.key(("calc",), "", "calc"),
+        world.key(("calc-1",), "", "calc"),
+        world.key(("calc-1",), "calc", "calc"),
+        world.key(("calc-1",), "calc", "add"),
+        world.key(("calc-1", "calc"), "calc", "calc"),
+    ]
+    assert len({key.thread for key in keys[:5]}) == 5, "each by its own path"
+    assert world.key(("calc",), "calc", "calc") == keys[0], "its next call has the same, forked or not"
+    assert keys[5] == keys[2], "the path counts, and nothing else"
+    await store.close()
+
+
 SHORT_THREADS = int(os.environ.get("SHORT_THREADS", "300"))
 
 
-@pytest.mark.timeout(60 + SHORT_THREADS // 50)
+@pytest.mark.timeout(600 + SHORT_THREADS // 50)
 async def test_many_short_threads_leave_no_rows(tmp_path: Path) -> None:
     store = await Store.open(tmp_path / "rappd.db")
     world = _World(store)

@@ -35,7 +35,7 @@ class Model(http.server.BaseHTTPRequestHandler):
         self.answer({{"model": "llama3", "choices": [{{"index": 0, "message": message}}]}})
 server = http.server.ThreadingHTTPServer(("127.0.0.1", {port}), Model)
 threading.Thread(target=server.serve_forever, daemon=True).start()
-until = time.monotonic() + 25
+until = time.monotonic() + 250
 while time.monotonic() < until and "the end" not in str(asked):
     time.sleep(0.05)
 server.shutdown()
@@ -47,7 +47,7 @@ import subprocess, sys, textwrap
 code = {code!r}
 program = "def run():\\n" + textwrap.indent(code, "    ") + "\\nprint(run())"
 left = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, start_new_session=True)
-return left.communicate(timeout=28)[0].decode()
+return left.communicate(timeout=280)[0].decode()
 """
 HIDDEN = """
 import ctypes
@@ -77,7 +77,7 @@ class Impostor:
     def end(self) -> str:
         """Everything that it was asked, as text; what this test asked it last included."""
         _ask(self.port, "POST", "/v1/chat/completions", b'"positive control: the end"')
-        self._thread.join(40)
+        self._thread.join(100)
         assert "positive control" in str(self._result), self._result
         return str(self._result["result"])
 
@@ -85,7 +85,7 @@ class Impostor:
 def _ask(port: int, method: str, path: str, body: bytes = b"") -> bytes:
     import http.client
 
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     try:
         connection.request(method, path, body or None)
         return connection.getresponse().read()
@@ -95,7 +95,7 @@ def _ask(port: int, method: str, path: str, body: bytes = b"") -> bytes:
 
 @contextmanager
 def _daemon(mode: str, python: Path, **environment: str) -> Iterator[SandboxedDaemon]:
-    with sandboxed_daemon_in(mode, python, **environment) as daemon:
+    with sandboxed_daemon_in(mode, python, RAPPD_AGENT_TIMEOUT="300", **environment) as daemon:
         yield daemon.start()
 
 

@@ -12,7 +12,7 @@ import pytest
 from fixtures.operator_page import OperatorPage, sign_in
 from fixtures.running_daemon import RunningDaemon, agent_source
 
-from rappd.listeners.loopback import security
+from rappd.listeners.loopback import request_guard
 
 STRUCTURAL = [
     ("POST", "/agents/import"),
@@ -167,7 +167,7 @@ def test_home_reached_from_another_container_is_the_operators(
         env=daemon.environment, cwd="/", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:
-        daemon.wait_for(daemon.is_ready, 60, "the daemon to be ready")
+        daemon.wait_for(daemon.is_ready, what="the daemon to be ready")
         assert daemon.chat("go")["agent_logs"] == "[Aaa] done"
         assert daemon.get("/threads", control=True).status == 200
         assert daemon.get("/threads").status == 403
@@ -196,7 +196,7 @@ def test_who_connected_to_the_control_socket_is_looked_up_once_for_a_connection(
         asked.append(pid)
         return len(asked) > 1
 
-    monkeypatch.setattr(security, "is_worker_process", is_worker_process)
+    monkeypatch.setattr(request_guard, "is_worker_process", is_worker_process)
     with fake_daemon.control() as first, fake_daemon.control() as second:
         assert [first("GET", "/threads").status for _ in range(3)] == [200, 200, 200]
         assert [second("GET", "/threads").status for _ in range(2)] == [403, 403]

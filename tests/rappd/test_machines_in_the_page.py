@@ -16,12 +16,10 @@ from zeroconf import ServiceInfo, Zeroconf
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(1200),
     needs_chromium,
 ]
 
-PATIENCE = 60_000
-"""Milliseconds that a screen may take on a machine that is busy."""
 
 Open = Callable[[RunningDaemon], Page]
 Make = Callable[..., RunningDaemon]
@@ -35,7 +33,6 @@ def opened(browser: Browser) -> Iterator[Open]:
 
     def open_(daemon: RunningDaemon) -> Page:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
-        page.set_default_timeout(PATIENCE)
         page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: said.append(str(error)))
         pages.append(page)
@@ -71,8 +68,8 @@ def control(daemon: RunningDaemon, method: str, path: str, body: dict[str, Any] 
 
 
 def address(daemon: RunningDaemon) -> str:
-    daemon.wait_for(lambda: control(daemon, "GET", "/peers")["door"]["open"], what="the door")
-    return f"127.0.0.1:{control(daemon, 'GET', '/peers')['door']['port']}"
+    daemon.wait_for(lambda: control(daemon, "GET", "/peers")["listener"]["open"], what="the listener")
+    return f"127.0.0.1:{control(daemon, 'GET', '/peers')['listener']['port']}"
 
 
 def pair_by_key(one: RunningDaemon, other: RunningDaemon) -> None:
@@ -235,14 +232,14 @@ HOSTILE = [
 
 @pytest.fixture
 def strangers() -> Iterator[list[str]]:
-    """Somebody announces machines with hostile names on the loopback; their keys."""
+    """Machines with hostile names, announced on the loopback: their keys."""
     keys = [f"{number}a" * 32 for number in range(1, len(HOSTILE) + 1)]
     kind = "_rappd._tcp.local."
 
     def announce() -> Zeroconf:
         told = Zeroconf(interfaces=["127.0.0.1"])
         for key, name in zip(keys, HOSTILE, strict=True):
-            said = {"v": "1", "id": key, "name": name, "door": "9"}
+            said = {"v": "1", "id": key, "name": name, "port": "9"}
             told.register_service(
                 ServiceInfo(
                     kind, f"x_{key[:16]}.{kind}", 9, properties=said, server=f"{key[:12]}.local.",

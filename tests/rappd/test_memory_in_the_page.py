@@ -14,12 +14,10 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     needs_chromium,
 ]
 
-PATIENCE = 60_000
-"""Milliseconds that a screen may take on a machine that is busy."""
 SIDEWAYS = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
 ADA = "11111111-2222-4333-8444-555555555555"
 
@@ -47,7 +45,6 @@ def opened(browser: Browser, daemon: RunningDaemon) -> Iterator[Open]:
 
     def open_(place: str, *, width: int = 1280, scheme: str = "light", operator: bool = True) -> Page:
         page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
-        page.set_default_timeout(PATIENCE)
         page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: said.append(str(error)))
         pages.append(page)

@@ -21,7 +21,7 @@ MISDEEDS = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> object:
-    daemon = RunningDaemon(tmp_path_factory.mktemp("bad") / "home", RAPPD_AGENT_TIMEOUT="2", LLM_FAKE="1")
+    daemon = RunningDaemon(tmp_path_factory.mktemp("bad") / "home", LLM_FAKE="1")
     for name, (body, _) in MISDEEDS.items():
         daemon.drop(f"{name}_agent.py", agent_source(name.title(), body))
     daemon.start()
@@ -31,6 +31,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> object:
 
 @pytest.mark.parametrize("name", MISDEEDS)
 def test_a_misdeed_costs_one_result_that_says_so(daemon: RunningDaemon, name: str) -> None:
+    limit = {"name": "agents.timeout", "value": "2" if "2 s" in MISDEEDS[name][1] else "100"}
+    assert daemon.post("/settings", limit, control=True).status == 200
     found = daemon.post("/agents/run", {"agent": name.title()}, control=True).json()
     assert found["ok"] is False
     assert MISDEEDS[name][1].lower() in found["result"].lower()

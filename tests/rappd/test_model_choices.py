@@ -196,7 +196,7 @@ def test_answer_says_who_answered_how_long_and_how_many_tokens_and_the_record_ke
         3,
     )
     assert who == "local model"
-    assert 0 < answer["seconds"] < 10
+    assert answer["seconds"] > 0
     (found,) = [
         one
         for one in desk.get("/conversations", control=True).json()["conversations"]

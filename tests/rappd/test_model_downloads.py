@@ -52,7 +52,7 @@ def test_bar_is_drawn_and_ctrl_c_stops_it(daemon: RunningDaemon, ollama: Scripte
     seen = terminal.to_end()
     assert "What has arrived is kept" in seen.text
     assert seen.code == 130
-    assert ollama.left.wait(60)
+    assert ollama.left.wait(100)
     assert daemon.get("/models/downloads", control=True).json() == {"downloads": []}
 
 

@@ -66,7 +66,7 @@ def run(pi: SshServer, tmp_path: Path) -> Run:
             "XDG_RUNTIME_DIR": str(pi.control),  # for sockets: the home's own path is too long
         }
         return subprocess.run(
-            [RAPPD, "neighborhood", *arguments], env=environment, capture_output=True, text=True, timeout=60
+            [RAPPD, "neighborhood", *arguments], env=environment, capture_output=True, text=True, timeout=100
         )
 
     return run

@@ -26,10 +26,9 @@ from rappd.daemon.app import Daemon
 from rappd.daemon.home import Home
 from rappd.daemon.request_signatures import body_hash
 from rappd.daemon.startup import start, stop
-from rappd.features.features import table_of
-from rappd.listeners.listening import upper_parts
 from rappd.listeners.loopback import app as loopback
 from rappd.listeners.loopback.signed_requests import COOKIE
+from rappd.listeners.open_listeners import upper_parts
 from rappd.settings.load import Settings
 
 SERVICE = """
@@ -72,14 +71,18 @@ def guarded() -> Iterator[None]:
     try:
         with blockbuster_ctx() as buster:
             for function in buster.functions.values():
-                function.can_block_in("agents/workers/started_processes.py", {"_parent", "_listed_children"})
                 function.can_block_in(
-                    "agents/workers/syscalls.py", {"anonymous_file"}
+                    "agents/runtimes/python/pools/started_processes.py", {"_parent", "_listed_children"}
+                )
+                function.can_block_in(
+                    "agents/runtimes/python/sandbox/syscalls.py", {"anonymous_file"}
                 )  # no disk is behind it
                 function.can_block_in(
-                    "agents/workers/started_processes.py", {"_has_ended"}
+                    "agents/runtimes/python/pools/started_processes.py", {"_has_ended"}
                 )  # nor behind /proc
-                function.can_block_in("agents/workers/channel.py", {"take_back"})  # it never waits
+                function.can_block_in(
+                    "agents/runtimes/python/worker/channel.py", {"take_back"}
+                )  # it never waits
             yield
     finally:
         for handler in foreign:
@@ -100,7 +103,9 @@ async def daemon(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterat
     log.start(home.log)
     settings = Settings.load(home)
     opened = await Daemon.open(home, settings, upper_parts(settings))
-    runner = web.AppRunner(loopback.build(opened, table_of(opened)), access_log=None, shutdown_timeout=0.5)
+    runner = web.AppRunner(
+        loopback.build(opened, lambda: opened.table), access_log=None, shutdown_timeout=0.5
+    )
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

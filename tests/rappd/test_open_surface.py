@@ -61,10 +61,10 @@ def test_the_start_warns_when_it_is_open(make_daemon: Callable[..., RunningDaemo
     )
     daemon.process = process  # type: ignore[assignment]  # text mode; only its life is looked at
     try:
-        daemon.wait_for(lambda: daemon.is_ready(), 40, "the daemon to be ready")
+        daemon.wait_for(lambda: daemon.is_ready(), what="the daemon to be ready")
     finally:
         process.terminate()
-        _, errors = process.communicate(timeout=20)
+        _, errors = process.communicate(timeout=100)
         daemon.process = None
     assert (WARNING in errors) == (switch == "1")
 

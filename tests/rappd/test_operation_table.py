@@ -5,17 +5,34 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import Any, Literal
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
 import pytest
+from fixtures.operation_answers import unfit
 from fixtures.running_daemon import REPO, RunningDaemon
 
 from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
-from rappd.features.features import all_operations
-from rappd.features.operation import OWNER, Download, Stream, Text, Upload, operation, operations_of
+from rappd.features.features import FEATURES, all_operations
+from rappd.features.operation import (
+    OWNER,
+    Download,
+    OperationTable,
+    Status,
+    Stream,
+    Text,
+    Upload,
+    operation,
+    operations_of,
+)
+from rappd.features.peers.operations import Revoked
+from rappd.listeners.federation.operation_routes import FEATURES as OF_PEERS
+from rappd.listeners.later_routes import handler_itself
+from rappd.listeners.loopback import app as loopback
+from rappd.listeners.tether_listener import FEATURES as OF_PHONES
 
 
 class Kettles:
@@ -85,7 +102,7 @@ def test_unfit_arguments_are_refused_by_name(given: dict[str, Any], status: int,
 def test_form_of_an_operation_is_in_the_types_of_its_method() -> None:
     class Teas:
         @operation("teas.bring", "POST", "/teas", right=OWNER)
-        async def bring(self, file: Upload, caller: Caller, name: str = "") -> Turn:
+        async def bring(self, file: Upload, caller: Caller, name: str = "") -> Annotated[Turn, Status]:
             """Takes a file in."""
             raise NotImplementedError
 
@@ -97,6 +114,7 @@ def test_form_of_an_operation_is_in_the_types_of_its_method() -> None:
     bring, get = operations_of(Teas)
     assert bring.arguments.__struct_fields__ == ("name",)
     assert (bring.takes_file, bring.has_body, bring.is_long) == (True, False, True)
+    assert (bring.result, bring.ending) == (Turn, Status)
     assert (get.takes_file, get.has_body, get.is_long, get.result) == (False, False, False, Download)
 
 
@@ -105,6 +123,9 @@ def test_no_operation_is_without_a_right_and_none_is_twice() -> None:
         operation("kettles.fill", "POST", "/kettles/fill")  # type: ignore[call-arg]
     found = all_operations()
     assert all(one.right for one in found)
+    of_others = [one for feature in (*OF_PEERS, *OF_PHONES) for one in operations_of(feature)]
+    plain = [one.name for one in (*found, *of_others) if one.ending in (dict, dict[str, Any], Any)]
+    assert not plain, f"no type says what these answer: {plain}"
     for key in (lambda one: one.name, lambda one: (one.method, one.path)):
         assert len({key(one) for one in found}) == len(found)
 
@@ -126,10 +147,14 @@ def test_the_daemon_serves_all_of_it_behind_its_rights(
     assert list(taken["requestBody"]["content"]) == ["application/octet-stream"]
     assert [one["name"] for one in taken["parameters"]] == ["name", "signature"]
     assert list(taken["responses"]["200"]["content"]) == ["application/json", "text/event-stream"]
+    form = described["/agents/import"]["post"]["requestBody"]["content"]["multipart/form-data"]["schema"]
+    assert (list(form["properties"]), form["required"]) == (["keep", "file"], ["file"])
     given = described["/eggs/laid/{folder}/{name}"]["get"]["responses"]["200"]["content"]
     assert list(given) == ["application/octet-stream"]
     body = described["/peers/{peer}/rename"]["post"]["requestBody"]["content"]["application/json"]["schema"]
     assert (list(body["properties"]), body["required"]) == (["name"], ["name"])
+    found = described["/peers"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
+    assert found == {"$ref": "#/components/schemas/Peers"}
     asked = {one["name"]: one["in"] for one in described["/outbox"]["get"]["parameters"]}
     assert asked == {"waiting": "query", "restored": "query"}
 
@@ -176,9 +201,61 @@ def test_no_odd_argument_is_a_fault_inside(make_daemon: Callable[..., RunningDae
     assert daemon.post("/agents/test", {"path": "\x00"}, control=True).status == 404
 
 
-def test_routes_by_hand_become_fewer() -> None:
-    """Those left stream, take or give files, or speak for programs; a new one is an operation, or says here why not."""
-    by_hand = sum(
-        path.read_text().count("\n@operator_only\n") for path in (REPO / "rappd" / "http").rglob("*.py")
+def test_an_answer_that_is_not_as_declared_is_seen() -> None:
+    row = {"jti": "1", "name": "Ada", "fingerprint": "ab"}
+    assert unfit(dict[str, Any], row) == ""
+    assert unfit(Revoked, {"revoked": row}) == "Undeclared field `jti` - at `$.revoked`"
+    assert (
+        unfit(Revoked, {"revoked": {"name": 1, "fingerprint": ""}})
+        == "Expected `str`, got `int` - at `$.revoked.name`"
     )
-    assert by_hand <= 2
+    assert unfit(Revoked, {}) == "Object missing required field `revoked`"
+
+
+def test_no_route_by_hand_is_the_operators() -> None:
+    listeners = list((REPO / "rappd" / "listeners").rglob("*.py"))
+    by_hand = [path for path in listeners if "\n@operator_only\n" in path.read_text()]
+    assert (len(listeners) > 30, by_hand) == (True, [])
+
+
+_OUTSIDE = {
+    "/chat": "a published surface with a codec of its own: a turn",
+    "/voice": "a published surface: a file that a password opens, whose settings have any names",
+    "/twin": "a published surface: a switch that flips",
+    "/login": "a published surface: the sign-in at GitHub",
+    "/api/": "a published surface: services of the workspace",
+    "/health": "a sign of life, also of a daemon that is not ready",
+    "/readyz": "a sign of life, also of a daemon that is not ready",
+    "/version": "a sign of life, also of a daemon that is not ready",
+    "/metrics": "text for Prometheus",
+    "/openapi.json": "the description of the others",
+    "/operator/session": "sets and takes back the cookie of a browser",
+    "/web/": "files of the page",
+    "/rapps/": "files of a page",
+    "/eggs/out/": "a file that a browser asks for without headers; its address is the proof",
+    "/sessions/frames/": "a page in a frame; its address is the proof",
+    "/.well-known/": "published documents",
+    "/a2a": "A2A, with its codec",
+    "/acp": "ACP, with its codec",
+    "/mcp": "MCP, with its codec",
+    "/ollama": "Ollama's API, with its codec",
+    "/v1/": "OpenAI's API, with its codec",
+    "/hooks/": "a webhook: its address is the right, its body anybody's",
+    "/tether/": "a published surface: tools over plain HTTP",
+}
+"""Beginnings of the paths that are no operations, and why."""
+
+
+def test_each_route_outside_of_the_table_says_why() -> None:
+    settings = SimpleNamespace(number=lambda name: 1, on=lambda name: True)
+    table = OperationTable(*(feature.__new__(feature) for feature in FEATURES))
+    daemon: Any = SimpleNamespace(settings=settings, host=None, hosts=frozenset())
+    app = loopback.build(daemon, lambda: table)
+    outside = {
+        route.resource.canonical.removeprefix("/twins/{twin}")
+        for route in app.router.routes()
+        if route.resource is not None and not hasattr(handler_itself(route.handler), "operation")
+    }
+    told = {path: [one for one in _OUTSIDE if path.startswith(one)] for path in outside - {"/"}}
+    assert [path for path, why in told.items() if not why] == []
+    assert [one for one in _OUTSIDE if not any(one in why for why in told.values())] == []

@@ -236,7 +236,7 @@ def test_picture_tells_by_shape_words_and_keys_who_asked_whom(
     later = page.get_by_role(
         "link", name=f"{name}, this machine, asked 2 times by People and programs", exact=True
     )
-    expect(later).to_be_focused(timeout=15_000)
+    expect(later).to_be_focused()
     assert faults(page) == []
     research.stop()
 

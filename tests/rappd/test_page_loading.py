@@ -19,7 +19,6 @@ _METAPHOR = re.compile(
     r"(?<![a-z])(house|door|gate|lane|bell|desk|shelf|shelve|keeper|rung|ladder|seat|crew|room|cellar|nursery)s?(?![a-z])",
     re.IGNORECASE,
 )
-_OF_THE_JSON = re.compile(r"\b(?:rungs?|door): ")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 WEB = Path(rappd.__file__).parent / "web"
 
@@ -57,7 +56,7 @@ def test_vendored_files_have_the_recorded_hashes() -> None:
     assert {hashlib.sha256(path.read_bytes()).hexdigest() for path in present} <= recorded
 
 
-def test_web_files_use_no_metaphors_but_names_of_the_json() -> None:
+def test_web_files_use_no_metaphors() -> None:
     files = [
         path
         for path in WEB.rglob("*")
@@ -68,7 +67,7 @@ def test_web_files_use_no_metaphors_but_names_of_the_json() -> None:
         f"{path.relative_to(WEB)}:{number}: {line.strip()}"
         for path in files
         for number, line in enumerate(path.read_text().splitlines(), 1)
-        if _METAPHOR.search(_CAMEL.sub(" ", _OF_THE_JSON.sub("", line))) or _METAPHOR.search(path.stem)
+        if _METAPHOR.search(_CAMEL.sub(" ", line)) or _METAPHOR.search(path.stem)
     ]
     assert found == []
 
@@ -129,7 +128,7 @@ def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> 
     asked: list[str] = []
     origin = f"http://127.0.0.1:{fake_daemon.port}"
     with chromium() as browser:
-        page = browser.new_page()
+        page = browser.new_context().new_page()
         page.on("request", lambda request: asked.append(request.url.removeprefix(origin)))
         page.goto(f"{origin}/")
         page.locator("#write:focus").wait_for()
@@ -148,13 +147,29 @@ def test_cold_page_fetches_just_what_it_preloads(fake_daemon: RunningDaemon) -> 
 
 @pytest.mark.browser
 @needs_chromium
+def test_once_the_page_has_settled_it_has_what_works_without_the_daemon(fake_daemon: RunningDaemon) -> None:
+    asked: set[str] = set()
+    with chromium() as browser:
+        page = browser.new_context().new_page()
+        page.clock.install()
+        page.on("request", lambda request: asked.add(request.url.rpartition("/")[2]))
+        page.goto(f"http://127.0.0.1:{fake_daemon.port}/")
+        page.locator("#write:focus").wait_for()
+        assert "settings.js" not in asked
+        with page.expect_response("**/lispy/machine.js"):
+            page.clock.fast_forward(10_000)
+    assert {"settings.js", "search-palette.js", "cartridge-state.js"} <= asked
+
+
+@pytest.mark.browser
+@needs_chromium
 @pytest.mark.parametrize("width", [390, 1280])
 def test_navigation_shows_before_any_module_arrives(fake_daemon: RunningDaemon, width: int) -> None:
     address = f"http://127.0.0.1:{fake_daemon.port}/"
     places = """Array.from(document.querySelectorAll('header nav a.place'), link => [
         link.hash, link.className, link.children[1].textContent, JSON.stringify(link.getBoundingClientRect())])"""
     with chromium() as browser:
-        page = browser.new_page(viewport={"width": width, "height": 800})
+        page = browser.new_context(viewport={"width": width, "height": 800}).new_page()
         page.route("**/*.js", lambda route: route.abort())
         page.goto(address)
         page.get_by_role("link", name="Machines").wait_for()

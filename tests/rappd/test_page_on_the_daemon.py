@@ -73,7 +73,7 @@ def test_agent_broken_save_shows_failure(make_daemon: Callable[..., RunningDaemo
     page.get_by_role("link", name="Agents").click()
     expect(page.get_by_text("Tells whether it will rain today").first).to_be_visible()
     daemon.drop("weather_agent.py", "class A(:\n")
-    expect(page.get_by_text("works on").first).to_be_visible(timeout=15_000)
+    expect(page.get_by_text("works on").first).to_be_visible()
 
 
 def test_code_of_an_egg_waits_and_is_approved_on_page(
@@ -116,7 +116,7 @@ def test_draft_survives_daemon_restart(make_daemon: Callable[..., RunningDaemon]
     page.get_by_role("textbox", name="Ask").press("Enter")
     expect(page.get_by_text("isn't answering. Trying again; your text is kept.").first).to_be_visible()
     daemon.start()
-    expect(page.locator("main")).to_contain_text("(no model)", timeout=30_000)
+    expect(page.locator("main")).to_contain_text("(no model)")
 
 
 def test_a_rapplication_runs_on_an_origin_of_its_own(
@@ -147,7 +147,6 @@ def test_settings_name_every_group(fake_daemon: RunningDaemon, page: Page) -> No
     page.goto(_link(fake_daemon))
     page.get_by_role("link", name="Settings").click()
     groups = page.locator("main details.source > summary")
-    expect(groups.first).to_be_visible()
+    expect(groups.nth(5)).to_be_visible()
     names = [name.strip() for name in groups.all_inner_texts()]
-    assert len(names) > 5
     assert [name for name in names if not name[0].isupper()] == []

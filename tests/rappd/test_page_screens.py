@@ -1,6 +1,6 @@
 """Every page and view of the operator, with something on each: axe-core, headings, nothing sideways, nothing covered.
 
-Pictures for people to look at are written to ``build/page-screens``.
+Pictures for people to look at are written to the folder that ``RAPPD_SHOTS`` names.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from fixtures.axe import STILL, THEMES, VIOLATIONS, axe_core
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import keep_picture, needs_chromium
 from fixtures.free_ports import free_port
 from fixtures.machines import Machine, acquaint
 from fixtures.page_questions import (
@@ -25,18 +25,17 @@ from fixtures.page_questions import (
     SMALL,
     TOAST,
 )
-from fixtures.running_daemon import REPO, agent_source
+from fixtures.running_daemon import agent_source
 from playwright.sync_api import Browser, Page, expect
 
 from twins.trust.quarantine import QuarantineList
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     needs_chromium,
 ]
 
-PICTURES = REPO / "build" / "page-screens"
 SIZES = ((1280, 800), (390, 844))
 OTHER_SIZES = {1280: [(1920, 500)], 390: [(320, 700), (390, 500)]}
 """By the width that is photographed: what is wider, narrower or lower is asked what needs no picture."""
@@ -44,7 +43,6 @@ LOW = 500
 """Pixels: in a window so low, a conversation has no room left beside a toast."""
 LONG_LINE = 100
 """Characters that one still reads well in a line."""
-PATIENCE = 60_000
 PAGES = """async () => {
     const { pages } = await import(new URL("pages/pages.js", document.querySelector("script[type=module]").src));
     return pages.map(({ id }) => id);
@@ -163,12 +161,12 @@ def go(page: Page, place: str, seen: str) -> None:
 
 
 def wrong_here(page: Page, size: tuple[int, int], picture: str) -> dict[str, object]:
-    """Faults of what is drawn, by kind; keeps a picture in each theme."""
+    """Faults of what is drawn, by kind; in each theme a picture is kept."""
     found: dict[str, object] = {}
     for scheme, rules in THEMES:
         page.emulate_media(color_scheme=scheme)
         page.evaluate(STILL)
-        page.screenshot(path=PICTURES / f"{picture}-{size[0]}-{scheme}.png")
+        keep_picture(page, f"{picture}-{size[0]}-{scheme}")
         found[f"axe, {scheme}"] = page.evaluate(VIOLATIONS, rules)
     found |= {"nameless": page.evaluate(NAMELESS), "headings": page.evaluate(SKIPPED)}
     for width, height in (size, *OTHER_SIZES[size[0]]):
@@ -190,7 +188,6 @@ def wrong_here(page: Page, size: tuple[int, int], picture: str) -> dict[str, obj
 def test_every_page_is_accessible_readable_and_covered_by_nothing(
     desk: Machine, browser: Browser, size: tuple[int, int]
 ) -> None:
-    PICTURES.mkdir(parents=True, exist_ok=True)
     page = browser.new_page(viewport={"width": size[0], "height": size[1]}, reduced_motion="reduce")
     thrown: list[str] = []
     page.on("pageerror", lambda error: thrown.append(str(error)))

@@ -103,7 +103,7 @@ def test_page_without_operator_offers_nothing_that_is_refused(
                 one = page.locator(CONTROLS).nth(at)
                 if not one.is_visible():
                     continue  # another one closed what it stood in
-                one.click(timeout=5000)
+                one.click()
                 quiet.wait()
                 while page.locator("dialog[open]").count():
                     for button in page.locator("dialog[open] .dialog-actions button:not(.secondary)").all():

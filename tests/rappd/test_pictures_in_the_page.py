@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, FilePayload, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     needs_chromium,
 ]
 

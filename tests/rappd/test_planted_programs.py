@@ -22,7 +22,7 @@ from fixtures.sandboxed_daemon import (
     sandboxed_daemon_in,
 )
 
-from agents.runtime import programs
+from agents.programs import programs
 
 SITE = f".local/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 
@@ -111,7 +111,7 @@ def test_planted_programs_and_configuration_are_never_run(attacked: SandboxedDae
 
     needy = f"# pip install wanted\n{agent_source('Needy', 'import wanted; return wanted.WORD')}"
     attacked.drop("needy_agent.py", needy.replace("\nclass ", "\nimport wanted\n\nclass ", 1))
-    attacked.wait_for(lambda: "Needy" in attacked.agent_names(), 60, what="the package to be installed")
+    attacked.wait_for(lambda: "Needy" in attacked.agent_names(), what="the package to be installed")
     answer: Any = attacked.post("/agents/run", {"agent": "Needy"}, control=True).json()
     assert "installed" in str(answer["result"])
     attacked.post("/chat", {"user_input": "hello"})  # looks for a model, and for a token

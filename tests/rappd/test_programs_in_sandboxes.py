@@ -53,7 +53,7 @@ def _():
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     try:
-        return urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/soul.md", timeout=10).status
+        return urllib.request.urlopen(f"http://127.0.0.1:{server.server_port}/soul.md", timeout=100).status
     finally:
         server.shutdown()
         server.server_close()
@@ -66,7 +66,7 @@ def _():
 @tried("daemon")
 def _():
     asked = urllib.request.Request("http://127.0.0.1:PORT/chat", b'{"user_input": "hello"}', {"Content-Type": "application/json"})
-    with urllib.request.urlopen(asked, timeout=30) as answer:
+    with urllib.request.urlopen(asked, timeout=100) as answer:
         return bool(json.load(answer)["response"])
 
 @tried("multicast")
@@ -75,7 +75,7 @@ def _():
         hearing.bind(("", 0))
         group = socket.inet_aton("239.255.77.77") + socket.inet_aton("127.0.0.1")
         hearing.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
-        hearing.settimeout(10)
+        hearing.settimeout(100)
         saying.setsockopt(socket.IPPROTO_IP, socket.IP_MULTICAST_IF, socket.inet_aton("127.0.0.1"))
         saying.sendto(b"heard", ("239.255.77.77", hearing.getsockname()[1]))
         return hearing.recv(10).decode()
@@ -140,7 +140,7 @@ return done.stdout[-1000:] or done.stderr[-3000:]
 @needs_chromium
 @pytest.mark.parametrize("mode", [NAMESPACE_AS_USER, LANDLOCK_AS_USER])
 def test_browser_runs_with_its_own_sandbox(mode: str, nobody_python: Path) -> None:
-    """It shuts itself in with user namespaces and a filter of its own, on top of the worker's."""
+    """The browser shuts itself in with user namespaces and a filter of its own, on top of the worker's."""
     large = {"RAPPD_AGENT_MEMORY_MB": "1000000", "RAPPD_AGENT_TIMEOUT": "100"}
     with sandboxed_daemon_in(mode, nobody_python, LLM_FAKE="1", **large) as daemon:
         daemon.start()

@@ -90,7 +90,7 @@ class AttackedDaemon(SandboxedDaemon):
             env=self.environment, cwd="/", user=self.account, group=self.account, extra_groups=[],
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         )  # fmt: skip
-        self.wait_for(self.is_ready, 60, "the daemon to be ready")
+        self.wait_for(self.is_ready, what="the daemon to be ready")
         return self
 
     @property
@@ -129,7 +129,7 @@ def attacked_daemon(mode: str, python: Path, **environment: str) -> Iterator[Att
 
 @pytest.fixture(scope="module", params=MODES)
 def attacked(request: pytest.FixtureRequest, nobody_python: Path) -> Iterator[AttackedDaemon]:
-    """One running daemon in each mode."""
+    """A running daemon in each mode."""
     yield from attacked_daemon(request.param, nobody_python)
 
 
@@ -313,7 +313,7 @@ return 'planted'
     calling.start()
     attacked.wait_for((attacked.workspace / ".brainstem_data" / "begun").exists, what="the call to begin")
     _replace(attacked, attacked.workspace / "soul.md", "# Soul\n\nYou are newer.\n")
-    calling.join(30)
+    calling.join(100)
     assert "soul.md was replaced while it ran" in str(answers), answers
     assert (attacked.workspace / "soul.md").read_text() == "# Soul\n\nYou are newer.\n"
 

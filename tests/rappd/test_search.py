@@ -20,7 +20,7 @@ ADA = "11111111-2222-4333-8444-555555555555"
 
 @pytest.fixture
 def daemon(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
-    """One with a conversation, an agent, a twin and memories."""
+    """A daemon with a conversation, an agent, a twin and memories."""
     made = make_daemon(LLM_FAKE="1")
     made.drop("weather_agent.py", agent_source("Weather", 'return "rain"', "Tells of rain and tomatoes."))
     remember(made, "", "The tomatoes are watered at six.")
@@ -213,6 +213,7 @@ def test_found_setting_and_conversation_are_opened_at_the_hit(daemon: RunningDae
     expect(page.locator(".turn.shown-now .written")).to_contain_text(text)
     expect(page.locator(".turn.shown-now .written")).to_be_in_viewport()
     marked = "[...CSS.highlights.get('found-words') ?? []].map(String)"
+    page.wait_for_function(f"() => {marked}.length > 1")
     assert page.evaluate(marked) == ["pumpkins", "pumpkins"], "in the sentence and in its answer"
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -85,13 +87,14 @@ def test_agent_that_hammers_locks_out_nobody(mode: str, nobody_python: Path) -> 
         daemon.start()
         daemon.post("/voice/config", {"a": 1, "_password": "open"}, control=True)
         key = _key(daemon)
+        began = time.monotonic()
         hammered = daemon.run_code(HAMMERS.format(port=daemon.port), "Hammer")
+        minutes = (time.monotonic() - began) / 60
         assert hammered["ok"], hammered
         seen = json.loads(hammered["result"])
-        assert seen["/operator/session"][0] + seen["/threads"][0] == 30, (
-            f"positive control: it was heard {seen}"
-        )
-        assert seen["/operator/session"][1] + seen["/threads"][1] == 90
+        heard = seen["/operator/session"][0] + seen["/threads"][0]
+        assert 30 <= heard <= 30 * math.ceil(minutes), f"30 in each minute: {seen}"
+        assert seen["/operator/session"][1] + seen["/threads"][1] == 120 - heard
         assert seen["/voice/config"][1] > 0
         assert _session(daemon, key) == 200
         assert _session(daemon, "wrong") == 403, "other sources are told what is wrong, as before"
@@ -111,7 +114,12 @@ def test_operator_may_sign_in_20_times_and_import_120_times_a_minute(
     ):
         asked = itertools.islice(itertools.cycle(paths), most + 6)
         late = [
-            daemon.post(path, {"id": "nothing", "url": "nothing"}, control=True).status == 429
+            (
+                daemon.upload("x.txt", b"", control=True)
+                if path == "/agents/import"
+                else daemon.post(path, {"id": "nothing", "url": "nothing"}, control=True)
+            ).status
+            == 429
             for path in asked
         ]
         assert late == [False] * most + [True] * 6

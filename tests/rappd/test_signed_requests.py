@@ -1,4 +1,4 @@
-"""The operator's requests are signed one by one: what was heard on the loopback is of no use to whoever heard it."""
+"""The operator's requests are signed one by one: what was heard on the loopback is of no use to a listener."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_links_are_given_over_the_control_socket_alone(fake_daemon: RunningDaemo
 
 
 class Ear(threading.Thread):
-    """All that goes to a port of the loopback, by a packet socket, as whoever may open one hears it."""
+    """All that goes to a port of the loopback, as heard by a packet socket."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -249,7 +249,7 @@ class Ear(threading.Thread):
     def requests(self) -> list[bytes]:
         """Ends listening. The requests of all connections, each whole."""
         self._over.set()
-        self.join(10)
+        self.join(100)
         self._socket.close()
         found = []
         for pieces in self._said.values():

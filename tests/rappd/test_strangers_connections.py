@@ -20,7 +20,7 @@ from fixtures.free_ports import free_port
 
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.auth.ipv6_admission import LocalNetworks
+from neighborhoods.auth.ipv6_networks import LocalNetworks
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import AddressLimit, RateLimitedError
 from rappd.listeners import legacy_listener
@@ -91,7 +91,7 @@ async def test_silent_connections_make_room_for_each_other(listener: Opened) -> 
             http.client.HTTPConnection(HOST, port, 20, elsewhere)
             if context is None
             else http.client.HTTPSConnection(
-                HOST, port, timeout=20, source_address=elsewhere, context=context
+                HOST, port, timeout=100, source_address=elsewhere, context=context
             )
         )
         asking.request("GET", "/t")
@@ -143,15 +143,30 @@ async def test_malformed_requests_leave_no_traces_in_the_log(
 async def other_machines(stack: AsyncExitStack, folder: Path) -> int:
     """The listener for them with what is not asked of it left out; it names the setting itself as a network."""
     machine = SimpleNamespace(
-        settings=SimpleNamespace(items=lambda name: (name,)), home=Home(folder), name="pi"
+        settings=SimpleNamespace(items=lambda name: (name,)), home=Home(folder), name="pi", id="pi"
     )
-    tenants = SimpleNamespace(is_answering=lambda key: False)
-    carrier = SimpleNamespace(hang_up=partial(asyncio.sleep, 0))
-    parts = SimpleNamespace(trust=SimpleNamespace(context=None), pairings=None, carrier=carrier)
-    service = SimpleNamespace(parts=parts, peer_store=None, node=machine, tenants=tenants, eggs=None)
+    tenants = SimpleNamespace(is_answering=lambda key: False, host=None)
+    peer_client = SimpleNamespace(hang_up=partial(asyncio.sleep, 0))
+    nothing = SimpleNamespace(now=lambda: None)
+    machines = SimpleNamespace(
+        trust=SimpleNamespace(now=lambda: SimpleNamespace(context=None)),
+        peer_client=SimpleNamespace(now=lambda: peer_client),
+        credentials=nothing,
+        receiver=nothing,
+        pairings=nothing,
+        node=machine,
+        tenants=tenants,
+        peer_store=None,
+        peer_events=None,
+        callers=None,
+        catalogue=None,
+        dispatcher=None,
+    )
     listening = socket.create_server((HOST, 0))
     listening.setblocking(False)
-    runner = await federation.serve(cast(Any, SimpleNamespace(federation=service)), [listening])
+    runner = await federation.serve(
+        cast(Any, SimpleNamespace(machines=machines, egg_transfer=None)), [listening]
+    )
     stack.push_async_callback(runner.cleanup)
     return int(listening.getsockname()[1])
 
@@ -161,7 +176,7 @@ async def answer_of(port: int) -> bytes:
     reader, writer = await asyncio.open_connection(HOST, port)
     try:
         writer.write(b"GET /t HTTP/1.1\r\nHost: x\r\n\r\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             return await reader.read(4)
     except ConnectionError:
         return b""

@@ -283,7 +283,7 @@ def test_slots_are_split_and_told_only_where_switched_on(
 
 
 def _stream(daemon: RunningDaemon, **body: Any) -> list[dict[str, Any]]:
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     connection.request("POST", "/chat/stream", json.dumps(body))
     response = connection.getresponse()
     events = [json.loads(line[6:]) for line in response if line.startswith(b"data: ")]
@@ -331,12 +331,12 @@ def test_stopping_a_turn_ends_the_model_call(desk: Desk) -> None:
     thread = threading.Thread(target=lambda: answers.append(desk.daemon.post("/chat", body)))
     thread.start()
     try:
-        assert desk.model.reached.wait(20)
+        assert desk.model.reached.wait(100)
         assert desk.daemon.post("/chat/cancel", {"turn_id": turn}).json() == {"status": "ok", "turn_id": turn}
-        assert desk.model.hung_up.wait(20)
+        assert desk.model.hung_up.wait(100)
     finally:
         desk.model.hang = False
-        thread.join(20)
+        thread.join(100)
     assert (answers[0].status, answers[0].json()["code"]) == (499, "stopped")
     desk.model.will(says("still here"))
     assert desk.daemon.chat("hello")["response"] == "still here"

@@ -94,6 +94,9 @@ def test_an_agent_in_its_own_encoding_is_shown_as_it_reads(make_daemon: type[Run
 
 
 def test_variables_with_a_mark_are_taken_and_others_named() -> None:
-    assert workspace_env.parse(workspace_env.decode(MARK + b"A=1\r\nB=2\r\n")).taken == {"A": "1", "B": "2"}
+    assert workspace_env.parse(workspace_env.decode(MARK + b"A=1\r\nB=2\r\n")).accepted == {
+        "A": "1",
+        "B": "2",
+    }
     with pytest.raises(BadFileError, match=r"\.env is not UTF-8 in line 2"):
         workspace_env.decode(b"A=1\nB=caf\xe9\n")

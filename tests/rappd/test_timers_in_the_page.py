@@ -76,7 +76,7 @@ def test_a_reminder_comes_into_the_open_conversation(
     page.locator("#write").press("Enter")
     expect(page.locator(".turn").first).to_contain_text("Reminder set: call mum")
     last = page.locator(".turn").nth(1)
-    expect(last).to_contain_text("Reminder: call mum.", timeout=20_000)
+    expect(last).to_contain_text("Reminder: call mum.")
     expect(last.locator(".who").first).to_have_text("Timer")
     page.goto(f"http://127.0.0.1:{daemon.port}/#/waiting")
     expect(page.locator("main")).to_contain_text("Reminder: call mum.")

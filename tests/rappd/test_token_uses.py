@@ -67,7 +67,7 @@ def run(thief: Thief, tmp_path: Path) -> Callable[..., subprocess.CompletedProce
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
         )
 
     return run

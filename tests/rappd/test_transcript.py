@@ -1,4 +1,4 @@
-"""Views of events: exchanges, the Markdown conversation, the JSONL export, summaries."""
+"""Views of events: exchanges, the Markdown conversation and the JSONL export."""
 
 from __future__ import annotations
 
@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from envelopes.codecs.hash_chain import GENESIS, link
-from rappd.dispatch.rows import headline
+from envelopes.codecs.emergence import GENESIS, link
+from rappd.dispatch.envelope_rows import headline
 from rappd.store.records import Event, ThreadRow
-from rappd.transcript.exchanges import exchanges
+from rappd.transcript.exchanges import arguments_of, exchanges
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
-from rappd.transcript.summaries import summaries
 
 THREAD = "7c1e0000-0000-4000-8000-00000000000a"
 MORNING = 1_763_715_600_000_000  # 21 Nov 2025, 09:00:00 UTC
@@ -84,6 +83,23 @@ def test_a_turn_holds_its_agent_calls() -> None:
     ]
 
 
+def test_payload_in_xml_is_shown_as_what_was_asked_and_answered() -> None:
+    ns = "https://xml-pipeline.org/ns/sums/double/v1"
+    asked, answer = (
+        f'<{root} xmlns="{ns}"><number>{n}</number></{root}>' for root, n in (("double", 2), ("twice", 4))
+    )
+    talk = Talk()
+    talk.add("HELP", "lab", "desk_4f2a", "t1", {"agent": "double", "ns": ns, "root": "double", "body": asked})
+    talk.add("DONE", "desk_4f2a", "lab", "t1", {"ns": ns, "root": "twice", "body": answer})
+    (found,) = exchanges(talk.events)
+    assert (found.agent, found.asked.text) == ("double", "<double><number>2</number></double>")
+    assert arguments_of(found.asked.data) == {"double": "<double><number>2</number></double>"}
+    assert found.answered.text == "<twice><number>4</number></twice>"
+    shown = talk.markdown()
+    assert "<number>2</number>" in shown and "<twice><number>4</number></twice>" in shown
+    assert arguments_of({"user_input": "hello"}) == {} and arguments_of({"args": {"a": 1}}) == {"a": 1}
+
+
 def test_turns_that_overlap_keep_their_own_answers() -> None:
     talk = Talk()
     talk.add("HELP", "guid", "desk", "a", {"user_input": "one"})
@@ -122,19 +138,6 @@ def test_what_is_incomplete_is_still_shown() -> None:
     shown = talk.markdown()
     for text in ("cut off", "translate", "killed", "asked again", "Stopped.", "*No answer is recorded.*"):
         assert text in shown
-
-
-def test_summaries_are_one_line_per_turn() -> None:
-    talk = turn(Talk(), "hacker news?\n\nplease " + "x" * 200, "Five\nstories")
-    talk.add("HELP", "pi_91c3", "clock_4f2a", "9", {"agent": "Clock", "args": {}})
-    first, second = summaries(talk.events)
-    assert (first.n, first.at, first.who, first.state, first.seconds) == (1, MORNING, "guid", "done", 2.5)
-    assert first.asked.startswith("hacker news? please xxx")
-    assert len(first.asked) == 80
-    assert first.asked.endswith("…")
-    assert first.answer == "Five stories"
-    assert first.agents == ("HackerNews", "Weather")
-    assert (second.n, second.who, second.state, second.agents) == (7, "pi_91c3", "open", ("Clock",))
 
 
 @given(st.text(), st.integers(2, 100))

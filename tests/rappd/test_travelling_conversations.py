@@ -1,4 +1,4 @@
-"""Threads become frames and threads again: the very chains, whoever wrote the frames and in which order they lie."""
+"""Threads become frames and threads again: the very chains, of any writer and in any order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from rappd.store.store import Store
 from rappd.store.verify import verify
 from rappd.transcript.exchanges import exchanges
 from rappd.transcript.frames import KIND, RecordedConversations, RestoredConversations, ThreadsHeld
-from rappd.transcript.rows import event_row, thread_row
+from rappd.transcript.thread_rows import event_row, thread_row
 from twins.eggs.frames import Frame, chained, decoded, encoded, verified
 
 KEY = "4f2a" * 16

@@ -14,12 +14,10 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(1200),
     needs_chromium,
 ]
 
-PATIENCE = 40_000
-"""Milliseconds that a screen may take on a machine that is busy."""
 
 DRAG_OUT = """key => {
     const carried = new DataTransfer();
@@ -33,7 +31,6 @@ DRAG_OUT = """key => {
 def page(browser: Browser) -> Iterator[Page]:
     """A page whose console must stay clean, the content policy included."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
-    page.set_default_timeout(PATIENCE)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: said.append(str(error)))

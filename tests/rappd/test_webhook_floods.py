@@ -48,7 +48,7 @@ async def test_ten_thousand_posts_in_a_minute_are_one_notice(tmp_path: Path) -> 
                 advice[problem.do] += 1
             now += 60 / 10_000
             if number < 200:  # those that are begun may end
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(100):
                     while hooks._tasks:
                         await asyncio.sleep(0)
         assert begun == PER_MINUTE
@@ -60,7 +60,7 @@ async def test_ten_thousand_posts_in_a_minute_are_one_notice(tmp_path: Path) -> 
         assert kinds == {"webhook:ci": 1, "webhook-answer:ci": TOLD_PER_MINUTE}
         now += 60
         await hooks.post(hook.id, b"failed")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             while hooks._tasks:
                 await asyncio.sleep(0)
         assert told[-1].what == f"Webhook ci: answer {PER_MINUTE + 1}", "afterwards it is told again"

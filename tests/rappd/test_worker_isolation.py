@@ -27,7 +27,7 @@ def say(content):
             pass
 """
 _OWN = """
-from agents.workers import channel
+from agents.runtimes.python.worker import channel
 say('[0, %d, {"result": "forged", "data_slush": null}]' % channel._channel.call_id)
 time.sleep(30)
 """
@@ -165,7 +165,7 @@ for entry in os.listdir('/proc'):
             line = open('/proc/' + entry + '/cmdline').read()
         except OSError:
             line = ''
-        if 'agents.workers.zygote' in line:
+        if 'agents.runtimes.python.worker.zygote' in line:
             opened.append(entry + '/' + name)
 return [len(own) > 0, opened]
 """
@@ -178,7 +178,7 @@ def test_requests_of_another_agent_are_out_of_reach(sandboxed_daemon: SandboxedD
     daemon = sandboxed_daemon.start()
     peek = """
 import socket, time
-from agents.workers import channel
+from agents.runtimes.python.worker import channel
 end = time.monotonic() + 0.0007
 while time.monotonic() < end:
     try:

@@ -13,12 +13,12 @@ from fixtures.sandboxed_daemon import SandboxedDaemon
 
 from rappd.dispatch.rights import Caller
 
-PATIENCE = 6.0
+PATIENCE = 20.0
 """Seconds that the spy waits for somebody else's call; what follows comes at once."""
 
 _SPY = f"""
 import json, os, select, struct, time
-from agents.workers import channel
+from agents.runtimes.python.worker import channel
 
 def attack(answer):
     try:

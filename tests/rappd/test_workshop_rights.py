@@ -15,7 +15,7 @@ from twins.trust.quarantine import QuarantineList
 _ATTACK = """
 import os
 def attack():
-    from agents.workers import channel
+    from agents.runtimes.python.worker import channel
     try:
         channel.call("host", {"operation": "agents.write", "filename": "planted_agent.py", "source": PLANTED})
     except (OSError, channel.CallbackRefusedError):

@@ -47,7 +47,7 @@ _FRAMES = {
 }
 _SENDS = """
 import struct, time
-from agents.workers import channel
+from agents.runtimes.python.worker import channel
 me = channel._channel
 frame = kwargs["frame"].encode("latin-1").replace(b"ID", str(me.call_id).encode())
 me._stream.sendall(struct.pack(">I", len(frame)) + frame)
@@ -66,7 +66,7 @@ _REPLIES = {
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningDaemon]:
-    daemon = RunningDaemon(tmp_path_factory.mktemp("wrong") / "home", LLM_FAKE="1", RAPPD_AGENT_TIMEOUT="10")
+    daemon = RunningDaemon(tmp_path_factory.mktemp("wrong") / "home", LLM_FAKE="1", RAPPD_AGENT_TIMEOUT="100")
     body = "\n        ".join(_SENDS.strip().splitlines())
     daemon.drop("sends_agent.py", agent_source("Sends", body, properties=_TEXT))
     daemon.drop("aaa_agent.py", agent_source("Aaa", 'return "fine"'))
@@ -85,7 +85,7 @@ def test_wrong_frame_is_the_calls_failure(daemon: RunningDaemon, frame: str) -> 
     assert answer.status == 200, answer.body
     ran = answer.json()
     assert not ran["ok"]
-    assert ran["seconds"] < 9, "it was noticed at once, not by the clock"
+    assert ran["seconds"] < 50, "it was noticed at once, not by the clock"
     assert daemon.chat("go")["agent_logs"] == "[Aaa] fine"
     assert "Unhandled exception" not in daemon.log
 

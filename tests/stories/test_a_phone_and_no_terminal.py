@@ -1,4 +1,4 @@
-"""Somebody who never sees a terminal: scans with the phone, compares six digits, chats, and a twin answers."""
+"""An owner who never sees a terminal: scans with the phone, compares six digits, chats, and a twin answers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lan.network import Lan
 from lan.phones import Phone, browsers_on, seen_by_a_camera
 from playwright.sync_api import expect
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 
 def test_person_without_a_terminal_scans_compares_chats_and_sees_a_twin_answer(
@@ -26,7 +26,7 @@ def test_person_without_a_terminal_scans_compares_chats_and_sees_a_twin_answer(
         screen.goto(desk.ask("POST", "/operator/key")["url"])
         screen.get_by_role("link", name="Devices").click()
         screen.get_by_role("button", name="Add a phone").first.click()
-        (link,) = desk.wait_for(lambda: seen_by_a_camera(screen), 20, "a QR code on the screen")
+        (link,) = desk.wait_for(lambda: seen_by_a_camera(screen), what="a QR code on the screen")
 
         digits = phone.shows_digits(link)
         expect(screen.get_by_text(digits)).to_be_visible()

@@ -9,7 +9,7 @@ from fixtures.member_homes import files_in
 from fixtures.owned_machine import FRIEND, MINE, OwnedMachine, machines, pair_all
 from lan.network import Lan
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(900)
 
 COUNTER = """
 (define (fib n) (if (< n 2) n (+ (fib (- n 1)) (fib (- n 2)))))
@@ -70,7 +70,7 @@ def test_five_wiped_machines_come_back_with_an_open_call_and_a_frozen_program(
     ]
     desk.start()
     desk.rappd("outbox", "redirect", call["id"], "mill")
-    desk.wait_for(lambda: desk.ends(call["thread"]), 60, "the answer")
+    desk.wait_for(lambda: desk.ends(call["thread"]), what="the answer")
     assert "two metres" in str(desk.ends(call["thread"]))
     assert all(one.verified() for one in (*five, mill))
 

@@ -8,7 +8,7 @@ import pytest
 from fixtures.owned_machine import FRIEND, compare_words_and_pair, machines
 from lan.network import Lan
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(900)
 
 
 def test_two_neighbours_share_only_the_facets_their_owners_made_public(lan: Lan, tmp_path: Path) -> None:

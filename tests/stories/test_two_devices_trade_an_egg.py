@@ -8,7 +8,7 @@ import pytest
 from fixtures.owned_machine import compare_words_and_pair, machines
 from lan.network import Lan
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(900)
 
 
 def test_two_offline_devices_pair_chat_and_trade_an_egg_that_one_then_runs(lan: Lan, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from fixtures.owned_machine import compare_words_and_pair, machines
 from lan.network import Lan
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(900)
 
 
 def test_two_diverged_copies_of_a_twin_are_merged_and_the_contradiction_is_kept(

@@ -17,9 +17,13 @@ from tests.rappd.tether.phone_client import PhoneClient
 from tests.storm.storm import SECONDS, rounds
 
 _LONG = "x" * 8_000
-_ANSWERED_SECONDS = 60
+_ANSWERED_SECONDS = 100
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(180 + int(SECONDS)), pytest.mark.own_process]
+pytestmark = [
+    pytest.mark.needs_root,
+    pytest.mark.timeout(600 + int(SECONDS)),
+    pytest.mark.own_process(zygote=True),
+]
 
 
 async def test_each_sentence_on_a_disk_that_fills_is_refused_or_answered_once(tmp_path: Path) -> None:

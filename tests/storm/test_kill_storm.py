@@ -12,13 +12,13 @@ from fixtures.load import Load
 from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import lives
 
-from agents.workers.started_processes import descendants
+from agents.runtimes.python.pools.started_processes import descendants
 from tests.storm.storm import SECONDS, rounds
 
 
-@pytest.mark.timeout(120 + int(SECONDS))
+@pytest.mark.timeout(600 + int(SECONDS))
 @pytest.mark.parametrize("strict", ["0", "1"], ids=["default", "strict"])
-@pytest.mark.own_process
+@pytest.mark.own_process(zygote=True)
 def test_kill_9_again_and_again_loses_no_answer(tmp_path: Path, strict: str) -> None:
     chance = random.Random(13)
     daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1", RAPPD_STORE_STRICT=strict)

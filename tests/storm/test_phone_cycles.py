@@ -11,7 +11,7 @@ from lan.test_phone_cycles import growth, rounds_of_phones
 from tests.storm.storm import SECONDS
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 @pytest.mark.skipif(SECONDS == 0, reason="needs make storm")
 def test_three_hundred_phones_leave_nothing(tmp_path: Path) -> None:
     require()

@@ -19,9 +19,9 @@ from fixtures.power_cut import CuttableDisk, cuttable_disk
 from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import lives
 
+from agents.runtimes.python.pools.started_processes import descendants
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_fs import SafeTree
-from agents.workers.started_processes import descendants
 from rappd.store.write_ahead_log import SYNC_SECONDS
 from tests.storm.storm import SECONDS, rounds
 from tests.twins.installer.a_home import AHome, leftovers
@@ -40,7 +40,11 @@ SYNC_SLACK = 2.0
 """A sync that began in time, on a machine that does other things, too."""
 SAMPLES = 16
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(120 + int(SECONDS)), pytest.mark.own_process]
+pytestmark = [
+    pytest.mark.needs_root,
+    pytest.mark.timeout(600 + int(SECONDS)),
+    pytest.mark.own_process(zygote=True),
+]
 
 
 @pytest.fixture

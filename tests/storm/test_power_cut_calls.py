@@ -15,7 +15,11 @@ from fixtures.running_daemon import agent_source
 
 from tests.storm.storm import SECONDS, rounds
 
-pytestmark = [pytest.mark.needs_root, pytest.mark.timeout(180 + int(SECONDS)), pytest.mark.own_process]
+pytestmark = [
+    pytest.mark.needs_root,
+    pytest.mark.timeout(600 + int(SECONDS)),
+    pytest.mark.own_process(zygote=True),
+]
 
 _TELLS = """
         import time, urllib.request
@@ -69,12 +73,12 @@ def test_call_under_way_at_a_power_cut_is_performed_once(disk: CuttableDisk, tmp
             performed.cut.clear()
             asking = threading.Thread(target=lambda: desk.call("pi", agent="Mail", args={}, wait=60))
             asking.start()
-            assert performed.cut.wait(30)
+            assert performed.cut.wait(100)
             pi.kill()
             disk.back()
             pi.start()
-            asking.join(60)
-            desk.wait_for(partial(_answered, desk, number + 1), 60, "the call to be answered")
+            asking.join(100)
+            desk.wait_for(partial(_answered, desk, number + 1), what="the call to be answered")
             assert performed.count == number + 1
     finally:
         desk.stop()

@@ -19,7 +19,7 @@ import pytest
 from fixtures.machines import Machine
 from fixtures.running_daemon import RunningDaemon
 
-from agents.runtime.streamed_program import StreamedProgram
+from agents.programs.streamed_program import StreamedProgram
 from rappd.daemon import server
 from rappd.daemon.home import Home
 from rappd.settings.load import Settings
@@ -45,7 +45,7 @@ class Resetting:
     def close(self) -> None:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._thread.join(10)
+        self._thread.join(100)
 
     def _reset_all(self) -> None:
         while True:
@@ -55,7 +55,7 @@ class Resetting:
                 return
             came.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _AT_ONCE)
             if self.count % 2:
-                came.settimeout(5)
+                came.settimeout(100)
                 came.recv(1)
             came.close()
             self.count += 1
@@ -111,7 +111,7 @@ def daemon(tmp_path: Path) -> Iterator[Machine]:
     made.stop()
 
 
-@pytest.mark.timeout(240 + int(SECONDS))
+@pytest.mark.timeout(600 + int(SECONDS))
 def test_reset_tls_connections_close_nobody_elses_descriptor(daemon: Machine) -> None:
     """Connections that the daemon makes, and ones that come to the listener for other machines."""
     hostile, visitors = Resetting(), Visitors(daemon)

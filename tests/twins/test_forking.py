@@ -91,7 +91,7 @@ def test_a_fork_takes_along_what_it_is_and_leaves_the_rest(
     places: TwinLayout, held: QuarantineList, gardener: Twin
 ) -> None:
     before = _files(gardener.workspace.root)
-    done = fork(places, gardener, held=held, owner="rose", name="gärtner", now=NOW)
+    done = fork(places, gardener, quarantine=held, owner="rose", name="gärtner", now=NOW)
     found = _files(done.twin.workspace.root)
     assert found.pop("rappid.json")
     assert found.pop("bonds.json")
@@ -105,7 +105,7 @@ def test_a_fork_takes_along_what_it_is_and_leaves_the_rest(
 def test_a_fork_is_someone_else_with_a_parent(
     places: TwinLayout, held: QuarantineList, gardener: Twin
 ) -> None:
-    twin = fork(places, gardener, held=held, owner="Iris", name="Gärtner", now=NOW).twin
+    twin = fork(places, gardener, quarantine=held, owner="Iris", name="Gärtner", now=NOW).twin
     assert twin == find(places, "Gärtner")
     assert twin.rappid.identity != gardener.rappid.identity
     assert (twin.rappid.owner, twin.rappid.slug) == ("iris", "gaertner")
@@ -118,7 +118,7 @@ def test_a_fork_is_someone_else_with_a_parent(
 
 
 def test_they_go_their_own_ways(places: TwinLayout, held: QuarantineList, gardener: Twin) -> None:
-    twin = fork(places, gardener, held=held, owner="rose").twin
+    twin = fork(places, gardener, quarantine=held, owner="rose").twin
     edit_soul(twin.workspace, "You like roses.")
     (twin.workspace.agents / "dice_agent.py").write_text("x = 6\n")
     assert read_soul(gardener.workspace) == "You are the gardener."
@@ -129,18 +129,18 @@ def test_they_go_their_own_ways(places: TwinLayout, held: QuarantineList, garden
 def test_forks_of_forks_get_names_of_their_own(
     places: TwinLayout, held: QuarantineList, gardener: Twin
 ) -> None:
-    names = [fork(places, gardener, held=held, owner="rose").twin.name for _ in range(3)]
+    names = [fork(places, gardener, quarantine=held, owner="rose").twin.name for _ in range(3)]
     assert names == ["gardener (fork)", "gardener (fork 2)", "gardener (fork 3)"]
-    second = fork(places, find(places, names[0]), held=held, owner="rose", name="grandchild").twin
+    second = fork(places, find(places, names[0]), quarantine=held, owner="rose", name="grandchild").twin
     assert [kin.name for kin in Families(places).ancestors(second.rappid)] == [names[0], "gardener"]
     long = mint(places, "x" * 120, owner="rose")
-    assert len(fork(places, long, held=held, owner="rose").twin.name) <= 120
+    assert len(fork(places, long, quarantine=held, owner="rose").twin.name) <= 120
 
 
 def test_quarantined_code_stays_quarantined(places: TwinLayout, held: QuarantineList, gardener: Twin) -> None:
     digest = hashlib.sha256(TAKEN["agents/dice_agent.py"]).hexdigest()
     held.hold(gardener.workspace.agents / "dice_agent.py", digest, "from an egg", "x.egg")
-    twin = fork(places, gardener, held=held, owner="rose").twin
+    twin = fork(places, gardener, quarantine=held, owner="rose").twin
     assert held.is_held(twin.workspace.agents / "dice_agent.py", digest)
     other = hashlib.sha256(TAKEN["services/bell_service.py"]).hexdigest()
     assert not held.is_held(twin.workspace.services / "bell_service.py", other)
@@ -160,7 +160,7 @@ def test_links_and_what_is_no_file_are_left_and_told(
     (root / ".brainstem_data" / "keys").symlink_to(tmp_path / "keys")
     os.mkfifo(root / ".brainstem_data" / "pipe")
     os.link(tmp_path / "keys" / "identity.pem", root / ".brainstem_data" / "notes.txt")
-    done = fork(places, gardener, held=held, owner="rose")
+    done = fork(places, gardener, quarantine=held, owner="rose")
     assert b"PRIVATE" not in _files(done.twin.workspace.root).values()
     assert ("agents/a_link.py", "a link") in done.left
     assert (".brainstem_data/keys", "a link") in done.left
@@ -176,7 +176,7 @@ def test_a_tree_without_a_bottom_is_cut_off(places: TwinLayout, held: Quarantine
         os.close(handle)
         handle = inner
     os.close(handle)
-    done = fork(places, gardener, held=held, owner="rose")
+    done = fork(places, gardener, quarantine=held, owner="rose")
     assert [why for path, why in done.left if path.endswith("/d")] == ["too deep"]
     assert list(places.staging.iterdir()) == []
 
@@ -185,21 +185,21 @@ def test_twin_without_soul_or_odd_kind_can_be_forked(places: TwinLayout, held: Q
     root = places.twins / "0d51"
     root.mkdir(parents=True)
     (root / "rappid.json").write_text(json.dumps({"rappid": "0d51" * 8, "name": "Rose", "kind": "Ant Farm!"}))
-    twin = fork(places, Twin.read(root), held=held, owner="rose", name="Iris").twin
+    twin = fork(places, Twin.read(root), quarantine=held, owner="rose", name="Iris").twin
     assert twin.kind == "Ant Farm!"
     assert "You are Iris" in read_soul(twin.workspace)
-    assert twin.parent is not None
-    assert twin.parent.text == "0d51" * 8
+    assert twin.identity.parent is not None
+    assert twin.identity.parent.text == "0d51" * 8
 
 
 def test_a_fork_that_cannot_be_leaves_nothing(
     places: TwinLayout, held: QuarantineList, gardener: Twin
 ) -> None:
     with pytest.raises(BadNameError):
-        fork(places, gardener, held=held, owner="rose", name="\0")
+        fork(places, gardener, quarantine=held, owner="rose", name="\0")
     (places.home / "held.json").write_text("{")
     with pytest.raises(BadFileError):
-        fork(places, gardener, held=held, owner="rose")
+        fork(places, gardener, quarantine=held, owner="rose")
     assert [twin.key for twin in scan(places).twins] == [gardener.key]
     assert list(places.staging.iterdir()) == []
 
@@ -209,6 +209,6 @@ def test_executable_files_and_times_stay(places: TwinLayout, held: QuarantineLis
     script.write_text("#!/bin/sh\n")
     script.chmod(0o755)
     os.utime(script, (1_700_000_000, 1_700_000_000))
-    copied = fork(places, gardener, held=held, owner="rose").twin.workspace.root / "notes" / "run.sh"
+    copied = fork(places, gardener, quarantine=held, owner="rose").twin.workspace.root / "notes" / "run.sh"
     assert copied.stat().st_mode & 0o777 == 0o700
     assert copied.stat().st_mtime == 1_700_000_000

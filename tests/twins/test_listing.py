@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from twins.errors import NoSuchTwinError, TwinConflictError
@@ -60,7 +61,7 @@ def test_the_list_says_who_is_there(places: TwinLayout) -> None:
     _remember(iris, f"memory/{UUID}/user_memory.json", 2)
     presences = {rose.key: Presence(running=True, port=7081, last_talk=1_700_000_000.0)}
     first, second = list_twins(places, presences=presences).rows
-    assert first.as_json() == {
+    assert msgspec.to_builtins(first) == {
         "key": iris.key,
         "rappid": iris.rappid.text,
         "name": "Iris",
@@ -106,7 +107,7 @@ def test_listing_opens_nothing_but_identities(places: TwinLayout) -> None:
     iris = _born(places, "Iris")
     for path in (iris.workspace.soul, iris.workspace.agents / "x_agent.py", iris.workspace.env_file):
         path.unlink(missing_ok=True)
-        os.mkfifo(path)  # whoever opened one would wait for ever
+        os.mkfifo(path)  # opening one waits for ever
     assert [row.name for row in list_twins(places).rows] == ["Iris"]
 
 

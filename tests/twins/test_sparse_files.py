@@ -120,7 +120,7 @@ def test_holes_stay_holes_in_a_copy_of_a_twin(tmp_path: Path) -> None:
     twin = mint(places, "gardener", owner="rose", kind="project", now=NOW)
     disk_image(twin.workspace.root / "notes/disk.img")
     held = QuarantineList(places.home / "held.json", places.home)
-    done = fork(places, twin, held=held, owner="rose", name="other", now=NOW)
+    done = fork(places, twin, quarantine=held, owner="rose", name="other", now=NOW)
     assert_sparse(done.twin.workspace.root / "notes/disk.img")
 
 

@@ -67,7 +67,7 @@ def test_a_new_twin_is_a_whole_workspace(places: TwinLayout, gardener: Twin) -> 
     assert gardener.rappid.strict
     assert (gardener.rappid.owner, gardener.rappid.slug) == ("rose-m", "gaertner")
     assert gardener.key == gardener.rappid.key
-    assert gardener.parent is None
+    assert gardener.identity.parent is None
     root = places.twins / gardener.key
     assert gardener.workspace.root == root
     assert sorted(path.name for path in root.iterdir()) == [
@@ -445,7 +445,7 @@ def test_dying_in_a_fork_leaves_no_half_twin(places: TwinLayout, gardener: Twin)
                 shutil.rmtree(twin.workspace.root)
 
     seen = set()
-    for _ in _deaths(lambda: fork(places, gardener, held=held, owner="rose", name="Iris"), forget):
+    for _ in _deaths(lambda: fork(places, gardener, quarantine=held, owner="rose", name="Iris"), forget):
         forks = [twin for twin in _only_whole_ones(places) if twin.key != gardener.key]
         seen.add(len(forks))
         for twin in forks:

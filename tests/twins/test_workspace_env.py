@@ -32,7 +32,7 @@ RESERVED = [
 @pytest.mark.parametrize("name", RESERVED)
 def test_parse_reserved_name_is_left_out(name: str) -> None:
     found = parse(f"BEFORE=1\n{name}=x\nexport {name}=y\nAFTER=2\n")
-    assert found.taken == {"BEFORE": "1", "AFTER": "2"}
+    assert found.accepted == {"BEFORE": "1", "AFTER": "2"}
     assert found.left_out == (name,)
 
 
@@ -40,7 +40,7 @@ def test_parse_reserved_name_is_left_out(name: str) -> None:
     "name", ["WEATHER_KEY", "PATHS", "MY_PATH", "HOME_TOWN", "ENVIRONMENT", "PIPE", "SLD_X"]
 )
 def test_parse_ordinary_name_is_taken(name: str) -> None:
-    assert parse(f"{name}=x\n").taken == {name: "x"}
+    assert parse(f"{name}=x\n").accepted == {name: "x"}
 
 
 def test_parse_refers_to_its_own_entries_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -50,7 +50,7 @@ def test_parse_refers_to_its_own_entries_alone(monkeypatch: pytest.MonkeyPatch) 
         "BASE=https://x\nURL=${BASE}/v1\nLEAK=<${OPENAI_API_KEY}>\nMY=${MY_OWN}\n"
         "OR=${MY_OWN:-else}\nBASE=${BASE}/again\nLATE=${LATER}\nLATER=1\nPLAIN='$MY_OWN'\n"
     )
-    assert parse(text).taken == {
+    assert parse(text).accepted == {
         "BASE": "https://x/again",
         "URL": "https://x/v1",
         "LEAK": "<>",
@@ -64,7 +64,7 @@ def test_parse_refers_to_its_own_entries_alone(monkeypatch: pytest.MonkeyPatch) 
 
 def test_parse_published_spellings_as_before() -> None:
     text = "# note\nexport A=1\nB = 'two words'\nC=\"line\\nbreak\"\nD=x # note\nE=\nF\nnot a line\n"
-    assert parse(text).taken == {"A": "1", "B": "two words", "C": "line\nbreak", "D": "x", "E": ""}
+    assert parse(text).accepted == {"A": "1", "B": "two words", "C": "line\nbreak", "D": "x", "E": ""}
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_parse_too_much_is_a_clear_error(text: str, message: str) -> None:
 def test_decode_bytes_that_are_no_text_is_a_clear_error() -> None:
     with pytest.raises(BadFileError, match="not UTF-8 in line 1"):
         decode(b"A=\xff\xfe\n")
-    assert parse(decode(b"\xef\xbb\xbfA=1\n")).taken == {"A": "1"}
+    assert parse(decode(b"\xef\xbb\xbfA=1\n")).accepted == {"A": "1"}
 
 
 @settings(max_examples=150, deadline=None)
@@ -101,7 +101,7 @@ def test_parse_any_text_gives_variables_that_a_process_can_have(text: str) -> No
         found = parse(text)
     except BadFileError:
         return
-    for name, value in found.taken.items():
+    for name, value in found.accepted.items():
         assert name and "=" not in name and "\0" not in name + value
         assert not is_reserved(name)
     masked(text.encode("utf-8", "replace"))

@@ -34,7 +34,7 @@ class ActionResult(msgspec.Struct, frozen=True):
     """
 
     document: Document
-    said: str
+    answer: str
     changed: bool
     found: list[Any] = msgspec.field(default_factory=list)
     done: bool = True
@@ -62,9 +62,9 @@ def act(
     organism = document["organism"]
     if organism["stage"] == "egg":
         if action is not Action.FEED:
-            told = "An egg. Feed it and it hatches."
+            text_shown = "An egg. Feed it and it hatches."
             done = action is Action.STATUS
-            return ActionResult(document, told, _moved(before, document), done=done)
+            return ActionResult(document, text_shown, _moved(before, document), done=done)
         _hatch(organism, now, entropy)
         return ActionResult(document, f"The egg hatched. This is {organism['name']}.", True)
     name = organism["name"]
@@ -88,8 +88,10 @@ def act(
     if action is not Action.STATUS:
         organism["last_action"] = str(action)
     grown = grow(organism, now)
-    said = _said(organism, action, text, recalled, found) + (f" It is {_a(grown)} now." if grown else "")
-    return ActionResult(document, said, _moved(before, document), recalled)
+    answer = _answer_text(organism, action, text, recalled, found) + (
+        f" It is {_a(grown)} now." if grown else ""
+    )
+    return ActionResult(document, answer, _moved(before, document), recalled)
 
 
 _LAST = {Action.FEED: "last_fed", Action.PET: "last_petted"}
@@ -143,14 +145,14 @@ def _moved(before: Document, after: Document) -> bool:
     return {**before, "_meta": None} != {**after, "_meta": None}
 
 
-def _said(organism: Document, action: Action, text: str, recalled: list[Any], found: bool) -> str:
+def _answer_text(organism: Document, action: Action, text: str, recalled: list[Any], found: bool) -> str:
     name = organism["name"]
     feels = f"Energy {_shown(organism['energy'])}, {mood_name(organism['mood'])}."
     if action is Action.REMEMBER:
         return f"{name} will remember: {text}"
     if action is Action.RECALL:
-        told = "\n".join(entry["text"] for entry in recalled[:10])
-        return f"{name} remembers:\n{told}" if told else f"{name} remembers nothing of that."
+        memories = "\n".join(entry["text"] for entry in recalled[:10])
+        return f"{name} remembers:\n{memories}" if memories else f"{name} remembers nothing of that."
     if action is Action.STATUS:
         return f"{name}, {_a(organism['stage'])}. {feels} {_experience(organism)}"
     if action is Action.EXPLORE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from twins.cartridges import buddy_state
 from twins.cartridges.buddy_schema import complete
@@ -18,14 +18,28 @@ _SHOWN = ("name", "stage", "mood", "energy", "xp")
 Stamp = tuple[tuple[int, int, int], ...]
 
 
-def buddy_status(buddy: Document) -> dict[str, Any]:
-    """The status of a buddy (in the published shape): ``{name, stage, mood, feels, energy, xp}``.
+class BuddyStatus(TypedDict):
+    """The status of a buddy in the published shape; ``mood`` and ``energy`` go from 0 to 100, ``feels`` is the mood in a word."""
 
-    ``mood`` and ``energy`` go from 0 to 100; ``feels`` is the mood in a word.
-    """
+    name: str
+    stage: str
+    mood: float
+    energy: float
+    xp: float
+    feels: str
+
+
+def buddy_status(buddy: Document) -> BuddyStatus:
+    """The status of a buddy."""
     organism = buddy["organism"]
-    found = {key: organism[key] for key in _SHOWN}
-    return {**found, "feels": buddy_state.mood_name(organism["mood"])}
+    return {
+        "name": organism["name"],
+        "stage": organism["stage"],
+        "mood": organism["mood"],
+        "energy": organism["energy"],
+        "xp": organism["xp"],
+        "feels": buddy_state.mood_name(organism["mood"]),
+    }
 
 
 class StatusCache:
@@ -34,7 +48,7 @@ class StatusCache:
     def __init__(self) -> None:
         self._known: dict[Path, tuple[Stamp, Document | None]] = {}
 
-    def of(self, workspace: Workspace, now: datetime) -> dict[str, Any] | None:
+    def of(self, workspace: Workspace, now: datetime) -> BuddyStatus | None:
         """The buddy of a workspace as it is at ``now``; None for one that cannot be read.
 
         Where none lies there, it is an egg that nobody has looked at yet.

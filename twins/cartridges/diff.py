@@ -51,10 +51,10 @@ def compare(before: Document, after: Document) -> CartridgeDiff:
             shape, after = wanted.value, _plain(convert(after, wanted), wanted)
             before = _plain(copy.deepcopy(before), wanted)
     found = _between([], before, after)
-    told = {tuple(one["at"][1:2]) for one in found if one["at"][:1] == [_ENV]}
+    changed = {tuple(one["at"][1:2]) for one in found if one["at"][:1] == [_ENV]}
     # What JSON can say of a value is said there; its exact form would only repeat it.
     return CartridgeDiff(
-        [one for one in found if one["at"][:1] != [_ENV_WIRE] or tuple(one["at"][1:2]) not in told], shape
+        [one for one in found if one["at"][:1] != [_ENV_WIRE] or tuple(one["at"][1:2]) not in changed], shape
     )
 
 

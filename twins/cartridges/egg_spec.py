@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 from typing import Any
 
 from twins.cartridges.json_documents import Document, canonical
 from twins.errors import BadCartridgeError
-from twins.workspace.rappid import label
 
 ORGANISM_KEYS = ("slug", "species", "instance", "scale", "substrate", "name", "tagline", "population")
 BODY_KEYS = ("kind", "filename", "content", "sha256", "size_bytes")
@@ -43,21 +41,3 @@ def verify(document: Document, *, name: str = "The egg") -> None:
             f"{name} says {body['size_bytes']} bytes and has {len(octets)}; nothing was loaded.",
             do="Get it again, or load it with --force.",
         )
-
-
-def lay(child: Document, parent: Document) -> Document:
-    """``child`` (Egg Spec v1) as the egg of ``parent``: a copy whose lineage names the parent's hash."""
-    laid = copy.deepcopy(child)
-    laid.setdefault("lineage", {})["parent_egg_sha256"] = parent["body"]["sha256"]
-    seal(laid)
-    return laid
-
-
-def file_name(document: Document) -> str:
-    """``{instance}.{species}.egg``, of letters that every disk takes."""
-    organism = document["organism"]
-    parts = [label(str(organism.get(key) or ""), otherwise=other) for key, other in _NAMES]
-    return f"{parts[0]}.{parts[1]}.egg"
-
-
-_NAMES = (("instance", "egg"), ("species", "organism"))

@@ -19,13 +19,12 @@ A cartridge without any of these loads as it is. Keys that nobody named are kept
 from __future__ import annotations
 
 import copy
-from datetime import UTC, datetime
+from datetime import datetime
 
 from twins.cartridges.field_specs import COUNT, FLAG, LIST, OBJECT, OBJECTS, TEXT, TEXTS, check, exactly
 from twins.cartridges.json_documents import Document
 from twins.errors import BadCartridgeError
 from twins.workspace.identity_file import utc
-from twins.workspace.rappid import label
 
 TYPE = "lispy-cartridge"
 SCHEMA = "rappd-lispy/1.0"
@@ -121,12 +120,6 @@ def saved(document: Document, now: datetime | None) -> Document:
         meta["source_platform"] = _META["source_platform"]
     head = {"_meta": meta, "schema": SCHEMA, "dialect": dialect_of(document)}
     return head | copy.deepcopy(_EMPTY) | document | head
-
-
-def file_name(document: Document, now: datetime) -> str:
-    """``<agent>-<YYYYmmddTHHMMSSZ>.lispy.json``, of letters that every disk takes."""
-    moment = now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
-    return f"{label(agent_id(document), otherwise='agent')}-{moment}.lispy.json"
 
 
 _META: Document = {

@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from agents.lispy.errors import BadImageError, BadValueError, LispyError
-from agents.lispy.limits import CEILING, Limits
-from agents.lispy.machine import Machine, Outcome
-from agents.lispy.reader import read
-from agents.lispy.value_codec import from_wire, to_wire
-from agents.lispy.values import Macro, Symbol, is_procedure
+from agents.runtimes.lispy.errors import BadImageError, BadValueError, LispyError
+from agents.runtimes.lispy.limits import CEILING, Limits
+from agents.runtimes.lispy.machine import Machine, Outcome
+from agents.runtimes.lispy.reader import read
+from agents.runtimes.lispy.value_codec import from_wire, to_wire
+from agents.runtimes.lispy.values import Macro, Symbol, is_procedure
 from twins.cartridges.json_documents import Document, levels, same
 from twins.cartridges.lispy_file import MAX_ECHOES, agent_id, checked, dialect_of, entry_of, saved
 from twins.errors import BadCartridgeError
@@ -97,7 +97,7 @@ def run(
         saved(running.document, now),
         status,
         "".join(running.output),
-        running.told,
+        running.reports,
         running.steps,
         list(dict.fromkeys(running.notes)),
     )
@@ -119,7 +119,7 @@ class _Run:
     ceiling: Limits
     left: int | None
     output: list[str] = field(default_factory=list)
-    told: list[dict[str, Any]] = field(default_factory=list)
+    reports: list[dict[str, Any]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     steps: int = 0
 
@@ -148,7 +148,7 @@ class _Run:
             self.left = max(0, self.left - (outcome.steps - before))
         if outcome.fault is not None:
             self.output.append(outcome.stdout)
-            self.told.append({"frame": self.continuation["frame"] + 1, "error": outcome.fault.as_json()})
+            self.reports.append({"frame": self.continuation["frame"] + 1, "error": outcome.fault.as_json()})
             return ERROR
         image = machine.freeze()
         self.continuation["pending_inputs"] = self.pending[len(self.pending) - len(image["inputs"]) :]
@@ -204,7 +204,7 @@ class _Run:
         continuation.pop("image", None)
         shown = outcome.shown()
         self.output.append(outcome.stdout)
-        self.told.append({"frame": continuation["frame"], "result": shown})
+        self.reports.append({"frame": continuation["frame"], "result": shown})
         echo = {"frame": continuation["frame"], "result": shown, "output": outcome.stdout}
         self.document["echoes"] = [*self.document.get("echoes", []), echo][-MAX_ECHOES:]
 

@@ -102,7 +102,7 @@ def complete(document: Document) -> None:
 
 
 def _fitting(found: Any, keys: tuple[str, ...]) -> Document:
-    """Those of ``found`` that are what the organism's fields must be."""
+    """The entries of ``found`` that are what the organism's fields must be."""
     if not isinstance(found, dict):
         return {}
     return {key: found[key] for key in keys if key in found and ORGANISM[key].test(found[key])}
@@ -124,7 +124,7 @@ def _to_long(item: Any) -> Any:
         return {"text": _text(item), "type": "memory", "saved_at": None}
     kind = item.get("type")
     return {
-        "text": _told(item),
+        "text": _memory_text(item),
         "type": kind if isinstance(kind, str) else "memory",
         "saved_at": item.get("ts"),
     }
@@ -162,7 +162,7 @@ def _from_evolution(memory: Any) -> Any:
     return {"to_stage": found.get("to"), "at": found.get("at")}
 
 
-def _told(item: Document) -> str:
+def _memory_text(item: Document) -> str:
     """A memory in a sentence: its summary, or what it says of a key, or all of it."""
     if isinstance(item.get("summary"), str):
         return str(item["summary"])

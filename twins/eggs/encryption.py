@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from agents.storage.atomic_write import replacing
 from envelopes.identity import bech32
-from twins.errors import BadEggError, BadEncryptionKeyError, NotForThisMachineError, TwinError
-from twins.installer.errors import DiskFullError, NotWritableError
+from twins.errors import BadEggError, TwinError
+from twins.installer.errors import DiskFullError
 
 _IDENTITY: Final = "age-secret-key-"  # age's own spelling, which costs a start less than all of age
 _RECIPIENT: Final = "age"
@@ -30,7 +30,6 @@ _LONGEST_HEADER: Final = 65536  # age reads any length into memory
 # Five hundred recipients. The library reads a header anew for each line: 20,000 held all threads for 48 s.
 _MOST_LINES: Final = 1024
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def make_encryption_key() -> tuple[str, str]:
@@ -40,14 +39,16 @@ def make_encryption_key() -> tuple[str, str]:
 
 
 def recipient_of(secret: str) -> str:
-    """The ``age1…`` that belongs to a secret. Raises ``BadEncryptionKeyError``."""
+    """The ``age1…`` that belongs to a secret. Raises ``bad_sealing_key``."""
     try:
         kind, octets = bech32.decode(secret.strip())
     except ValueError:
         kind, octets = "", b""
     if kind != _IDENTITY or not secret.isupper() or len(octets) != 32:
-        raise BadEncryptionKeyError(
-            "The key that opens sealed eggs cannot be read.", do="Restore keys/ from a backup."
+        raise TwinError(
+            "The key that opens sealed eggs cannot be read.",
+            do="Restore keys/ from a backup.",
+            code="bad_sealing_key",
         )
     return _recipient(X25519PrivateKey.from_private_bytes(octets))
 
@@ -66,15 +67,17 @@ def seal_file(source: Path, target: Path, recipient: str) -> None:
     """Writes ``source`` to ``target`` so that only the machine of ``recipient`` can read it.
 
     Streams, so that size does not matter; run it on a thread. ``target`` (0600) is replaced whole, or stays
-    as it was. Raises ``BadEncryptionKeyError``, ``DiskFullError``, ``NotWritableError``.
+    as it was. Raises ``bad_sealing_key``, ``DiskFullError``, ``not_writable``.
     """
     from pyrage import EncryptError, RecipientError, encrypt_io, x25519
 
     try:
         key = x25519.Recipient.from_str(recipient)
     except RecipientError as error:
-        raise BadEncryptionKeyError(
-            "That machine's key for sealed eggs cannot be read.", do="Revoke it, pair again."
+        raise TwinError(
+            "That machine's key for sealed eggs cannot be read.",
+            do="Revoke it, pair again.",
+            code="bad_sealing_key",
         ) from error
     with _reading(source) as plain, _replacing(target) as sealed:
         try:
@@ -86,7 +89,7 @@ def seal_file(source: Path, target: Path, recipient: str) -> None:
 def open_file(source: Path, target: Path, secret: str) -> None:
     """Writes what is sealed in ``source`` to ``target``, like ``seal_file``; every byte was authenticated before ``target`` is there.
 
-    Raises ``NotForThisMachineError``, ``BadEggError`` and what ``seal_file`` raises.
+    Raises ``not_for_this_machine``, ``BadEggError`` and what ``seal_file`` raises.
     """
     from pyrage import DecryptError, decrypt_io, x25519
 
@@ -97,9 +100,10 @@ def open_file(source: Path, target: Path, secret: str) -> None:
             decrypt_io(sealed, plain, [x25519.Identity.from_str(secret.strip())])
         except DecryptError as error:
             if sealed.trouble is None and "matching keys" in str(error):
-                raise NotForThisMachineError(
+                raise TwinError(
                     f"{source.name} is sealed for another machine; nothing was written.",
                     do="Ask for an egg that is sealed for this one.",
+                    code="not_for_this_machine",
                 ) from error
             raise _what_happened(sealed, plain) from error
         except OSError as error:
@@ -146,8 +150,10 @@ def _reading(path: Path) -> Iterator[_Watched]:
         raise _from_disk(error, path.name) from error
     with opened as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise NotWritableError(
-                f"{path.name} is not a file; nothing was written.", do="Name an egg's file."
+            raise TwinError(
+                f"{path.name} is not a file; nothing was written.",
+                do="Name an egg's file.",
+                code="not_writable",
             )
         yield _Watched(file, path.name)
 
@@ -202,6 +208,8 @@ def _from_disk(error: OSError, name: str) -> TwinError:
             f"The disk is full; {name} was not written, not even half.", do="Make room, rerun."
         )
     reason = (error.strerror or str(error) or "it failed").lower()
-    return NotWritableError(
-        f"{name}: {reason}; nothing was written.", do="Look at the folder and its permissions."
+    return TwinError(
+        f"{name}: {reason}; nothing was written.",
+        do="Look at the folder and its permissions.",
+        code="not_writable",
     )

@@ -69,10 +69,10 @@ def make(stream_id: str, frame_n: int, utc: str, kind: str, payload: Any, prev_h
 
 
 def chained(
-    stream_id: str, said: Iterable[tuple[str, str, Any]], *, after: Frame | None = None
+    stream_id: str, entries: Iterable[tuple[str, str, Any]], *, after: Frame | None = None
 ) -> Iterator[Frame]:
     """A stream out of (utc, kind, payload), from frame 0 on or going on ``after`` a frame."""
-    for utc, kind, payload in said:
+    for utc, kind, payload in entries:
         number, previous = (after["frame_n"] + 1, after["hash"]) if after else (0, None)
         after = make(stream_id, number, utc, kind, payload, previous)
         yield after
@@ -120,19 +120,19 @@ def verified(frames: Iterable[object]) -> Iterator[Frame]:
 
 def encoded(frames: Iterable[Frame]) -> Iterator[bytes]:
     """The file's bytes in large pieces: a JSON array with one frame a line. Without frames, nothing at all."""
-    held: list[bytes] = []
+    pending: list[bytes] = []
     size = 0
     before = b"[\n"
     for frame in frames:
-        held += (before, orjson.dumps(frame))
+        pending += (before, orjson.dumps(frame))
         before = b",\n"
-        size += len(held[-1])
+        size += len(pending[-1])
         if size > _PIECE:
-            yield b"".join(held)
-            held.clear()
+            yield b"".join(pending)
+            pending.clear()
             size = 0
     if before != b"[\n":
-        yield b"".join((*held, b"\n]\n"))
+        yield b"".join((*pending, b"\n]\n"))
 
 
 def decoded(chunks: Iterable[bytes]) -> Iterator[object]:
@@ -179,30 +179,30 @@ def _by_line(chunks: Iterable[bytes]) -> Iterator[object]:
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    held: list[bytes] = []
+    pending: list[bytes] = []
     size = 0
     for piece in chunks:
         *whole, last = piece.split(b"\n")
         for line in whole:
-            yield b"".join((*held, line))
-            held.clear()
+            yield b"".join((*pending, line))
+            pending.clear()
             size = 0
-        held.append(last)
+        pending.append(last)
         size += len(last)
         if size > MAX_LINE:
             raise _damaged("a frame too large")
-    yield b"".join(held)
+    yield b"".join(pending)
 
 
 def _whole(chunks: Iterable[bytes]) -> Iterator[object]:
-    held: list[bytes] = []
+    pending: list[bytes] = []
     size = 0
     for piece in chunks:
-        held.append(piece)
+        pending.append(piece)
         size += len(piece)
         if size > MAX_WHOLE:
             raise _damaged("too many at once")
-    found = _parsed(b"".join(held))
+    found = _parsed(b"".join(pending))
     frames = found.get("frames") if isinstance(found, dict) else found
     if not isinstance(frames, list):
         raise _damaged("no list of frames")

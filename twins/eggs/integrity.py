@@ -63,59 +63,59 @@ def seal(files: Mapping[str, str], *, at: str, key: IdentityKey | None) -> bytes
 
     ``at``: the moment, ``YYYY-MM-DDTHH:MM:SSZ``. Raises ``ValueError`` for what ``check`` would refuse.
     """
-    said: dict[str, Any] = {"schema": SCHEMA, "files": dict(files), "signed_at": at}
+    document: dict[str, Any] = {"schema": SCHEMA, "files": dict(files), "signed_at": at}
     if key is not None:
-        said["signer"] = {"fingerprint": key.fingerprint, "public_key": key.public.hex()}
-        said["signature"] = key.sign(DOMAIN + _canonical(said)).hex()
-    fault = _fault(said)
+        document["signer"] = {"fingerprint": key.fingerprint, "public_key": key.public.hex()}
+        document["signature"] = key.sign(DOMAIN + _canonical(document)).hex()
+    fault = _fault(document)
     if fault:
         raise ValueError(fault)
-    return _canonical(said)
+    return _canonical(document)
 
 
 def check(octets: bytes) -> SignedManifest:
     """Reads a layer. Raises ``BadEggError`` when it is malformed or its signature does not hold."""
     try:
-        said = orjson.loads(octets)
+        document = orjson.loads(octets)
     except orjson.JSONDecodeError as error:
         raise _refused("is not JSON") from error
-    if not isinstance(said, dict):
+    if not isinstance(document, dict):
         raise _refused("is not an object")
-    fault = _fault(said)
+    fault = _fault(document)
     if fault:
         raise _refused(fault)
-    if _canonical(said) != octets:
+    if _canonical(document) != octets:
         raise _refused("is not in its one form")
     signer = ""
-    if "signer" in said:
-        public = bytes.fromhex(said["signer"]["public_key"])
+    if "signer" in document:
+        public = bytes.fromhex(document["signer"]["public_key"])
         # In the one form this text stands there once: no hash is as long, and quotes in names are escaped.
-        unsigned = octets.replace(b'"signature":"%b",' % said["signature"].encode(), b"")
-        if not verify(public, bytes.fromhex(said["signature"]), DOMAIN + unsigned):
+        unsigned = octets.replace(b'"signature":"%b",' % document["signature"].encode(), b"")
+        if not verify(public, bytes.fromhex(document["signature"]), DOMAIN + unsigned):
             raise BadEggError("The egg's signature does not hold; nothing was written.", do="Don't use it.")
-        signer = said["signer"]["fingerprint"]
-    return SignedManifest(said["files"], signer, said["signed_at"])
+        signer = document["signer"]["fingerprint"]
+    return SignedManifest(document["files"], signer, document["signed_at"])
 
 
-def _fault(said: dict[str, Any]) -> str:
+def _fault(document: dict[str, Any]) -> str:
     """The error in the object's shape, "" for none."""
-    if said.get("schema") != SCHEMA:
+    if document.get("schema") != SCHEMA:
         return f"is not of schema {SCHEMA}"
-    if said.keys() not in (_KEYS, _SIGNED_KEYS):
+    if document.keys() not in (_KEYS, _SIGNED_KEYS):
         return "lacks a key, or has one too many"
-    if not isinstance(said["signed_at"], str) or not _MOMENT.fullmatch(said["signed_at"]):
+    if not isinstance(document["signed_at"], str) or not _MOMENT.fullmatch(document["signed_at"]):
         return "names no moment"
-    files = said["files"]
+    files = document["files"]
     if not isinstance(files, dict) or MEMBER in files or "" in files:
         return "does not list the files"
     if not are_digests(files.values()):
         return "holds something else than SHA-256 hashes"
-    if "signer" not in said:
+    if "signer" not in document:
         return ""
-    signer = said["signer"]
+    signer = document["signer"]
     if not isinstance(signer, dict) or signer.keys() != {"fingerprint", "public_key"}:
         return "does not name the signer"
-    if not _is_hex(signer["public_key"], 64) or not _is_hex(said["signature"], 128):
+    if not _is_hex(signer["public_key"], 64) or not _is_hex(document["signature"], 128):
         return "does not hold a key and a signature"
     if signer["fingerprint"] != fingerprint_of(bytes.fromhex(signer["public_key"])):
         return "names a signer that is not the key's"
@@ -131,8 +131,8 @@ def _is_hex(text: object, digits: int) -> bool:
     )
 
 
-def _canonical(said: dict[str, Any]) -> bytes:
-    return orjson.dumps(said, option=orjson.OPT_SORT_KEYS)
+def _canonical(document: dict[str, Any]) -> bytes:
+    return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
 def _refused(why: str) -> BadEggError:

@@ -48,8 +48,8 @@ def hashes_within(opened: ParsedEgg) -> set[str]:
 
 def without_nested(opened: ParsedEgg) -> ParsedEgg:
     """The same egg without the eggs in it. The file stays the one of ``opened``."""
-    held = tuple(f"{FOLDER}/{one}/" for one in nested_hashes(opened))
-    parts = [part for part in opened.parts if not part.name.startswith(held)] if held else opened.parts
+    folders = tuple(f"{FOLDER}/{one}/" for one in nested_hashes(opened))
+    parts = [part for part in opened.parts if not part.name.startswith(folders)] if folders else opened.parts
     return replace(opened, parts=parts, closing=None)
 
 

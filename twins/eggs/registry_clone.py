@@ -171,9 +171,9 @@ class RegistryClone:
 
 def install_filename(row: dict[str, Any]) -> str:
     """The name that an agent's file gets: the registry's, or by the published rule. Raises ``HostileEggError``."""
-    told = row.get("_install_filename")
-    if isinstance(told, str) and told.endswith("_agent.py"):
-        return safe_component(told)
+    filename = row.get("_install_filename")
+    if isinstance(filename, str) and filename.endswith("_agent.py"):
+        return safe_component(filename)
     name = re.sub(r"[^A-Za-z0-9_]+", "_", text((row, "name")).replace("@", "")).strip("_").lower()
     stem = name if name.endswith("_agent") else f"{name}_agent"
     return f"rar_{stem}.py"

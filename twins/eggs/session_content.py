@@ -75,7 +75,7 @@ class SessionContent(msgspec.Struct, frozen=True):
 
 
 def participants_of(found: Iterable[Any]) -> list[Participant]:
-    """Everybody that is named; what is no participant is left out."""
+    """The participants that are named; what is no participant is left out."""
     read = []
     for one in found:
         if isinstance(one, dict) and (name := line(one.get("name")) or line(one.get("rappid"))):
@@ -106,10 +106,10 @@ def _event(one: dict[str, Any], before: int, names: dict[str, str]) -> SessionEv
     if type(number) is not int or not before < number < _LARGEST:
         number = before + 1
     given = one.get("data")
-    said: dict[str, Any] = given if isinstance(given, dict) else {}
-    data: dict[str, Any] = {"text": _text(said, given, one)}
-    data |= {key: found for key in _TOLD if (found := line(said.get(key)))}
-    if said.get("error") is True:
+    fields: dict[str, Any] = given if isinstance(given, dict) else {}
+    data: dict[str, Any] = {"text": _text(fields, given, one)}
+    data |= {key: found for key in _TOLD if (found := line(fields.get(key)))}
+    if fields.get("error") is True:
         data["error"] = True
     role = one.get("role")
     kind = one.get("kind") or (_KINDS_OF_ROLES.get(role) if isinstance(role, str) else None)
@@ -124,11 +124,11 @@ def _event(one: dict[str, Any], before: int, names: dict[str, str]) -> SessionEv
     )
 
 
-def _text(said: dict[str, Any], given: Any, one: dict[str, Any]) -> str:
+def _text(fields: dict[str, Any], given: Any, one: dict[str, Any]) -> str:
     places = (
-        said.get("text"),
-        said.get("message"),
-        said.get("content"),
+        fields.get("text"),
+        fields.get("message"),
+        fields.get("content"),
         given,
         one.get("text"),
         one.get("content"),

@@ -302,30 +302,34 @@ class Journal(msgspec.Struct):
 
 
 def apply_journal(
-    staging: Path, journal: Journal, held: QuarantineList, home: Path, moved: Moved = lambda done, whole: None
+    staging: Path,
+    journal: Journal,
+    quarantine: QuarantineList,
+    home: Path,
+    moved: Moved = lambda done, whole: None,
 ) -> list[str]:
     """Makes every move, or none. From here on a crash is finished by ``resume``. ``moved`` counts the moves.
 
     Returns sentences about what could not be tidied up. Raises ``PlanChangedError`` when something else lies
     at a place than the journal says, and what the disk raises; all moves are taken back then.
     """
-    journal.holds = [one for one in journal.holds if not held.is_recorded(one.path, one.sha256)]
+    journal.holds = [one for one in journal.holds if not quarantine.is_recorded(one.path, one.sha256)]
     write_atomically(staging / MOVING, journal.encode())
     sync_folder(staging)
-    return _forward(staging, journal, held, home, moved)
+    return _forward(staging, journal, quarantine, home, moved)
 
 
-def resume(staging: Path, held: QuarantineList, home: Path) -> str:
+def resume(staging: Path, quarantine: QuarantineList, home: Path) -> str:
     """Brings what a crash left in ``staging`` to its end: "finished", "undone" or "cleared".
 
     A move that cannot be made any more, because something changed meanwhile, is taken back with all others.
     """
     if (staging / UNDOING).exists():
-        _back(staging, Journal.decode((staging / UNDOING).read_bytes()), held, home)
+        _back(staging, Journal.decode((staging / UNDOING).read_bytes()), quarantine, home)
         return "undone"
     if (staging / MOVING).exists():
         try:
-            _forward(staging, Journal.decode((staging / MOVING).read_bytes()), held, home)
+            _forward(staging, Journal.decode((staging / MOVING).read_bytes()), quarantine, home)
         except PlanChangedError:
             return "undone"
         return "finished"
@@ -337,13 +341,17 @@ def resume(staging: Path, held: QuarantineList, home: Path) -> str:
 
 
 def _forward(
-    staging: Path, journal: Journal, held: QuarantineList, home: Path, moved: Moved = lambda done, whole: None
+    staging: Path,
+    journal: Journal,
+    quarantine: QuarantineList,
+    home: Path,
+    moved: Moved = lambda done, whole: None,
 ) -> list[str]:
     try:
         if journal.holds:
-            held.hold_all(journal.holds)
+            quarantine.hold_all(journal.holds)
         if journal.freed:
-            held.narrow(journal.freed)
+            quarantine.narrow(journal.freed)
         with LinkFreeFolders(home) as opened:
             touched: set[Location] = set()
             for number, move in enumerate(journal.moves, 1):
@@ -356,7 +364,7 @@ def _forward(
         (staging / MOVING).rename(staging / DONE)
     except BaseException:
         (staging / MOVING).rename(staging / UNDOING)
-        _back(staging, journal, held, home)
+        _back(staging, journal, quarantine, home)
         raise
     return _finish(staging, journal, home)
 
@@ -368,7 +376,7 @@ def _finish(staging: Path, journal: Journal, home: Path) -> list[str]:
     return left or _tidy(staging)
 
 
-def _back(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> None:
+def _back(staging: Path, journal: Journal, quarantine: QuarantineList, home: Path) -> None:
     with LinkFreeFolders(home) as opened:
         touched: set[Location] = set()
         for move in reversed(journal.moves):
@@ -377,9 +385,9 @@ def _back(staging: Path, journal: Journal, held: QuarantineList, home: Path) -> 
         _sync_all(touched, opened)
     _remove_empty(journal.made, home)
     if journal.holds:
-        held.withdraw((one.path, one.sha256) for one in journal.holds)
+        quarantine.withdraw((one.path, one.sha256) for one in journal.holds)
     if journal.freed:
-        held.widen(journal.freed)
+        quarantine.widen(journal.freed)
     (staging / UNDOING).unlink()
     _tidy(staging)
 

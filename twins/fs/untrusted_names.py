@@ -144,19 +144,19 @@ def why_no_component(name: str) -> str:
     """``why_not_portable`` for the name of one file or folder."""
     if not _IGNORED.sub("", name).strip(". "):
         return "a file or folder without a name"
-    told = shown(name)
+    name_shown = shown(name)
     if _CONTROLS.search(name):
-        return f"{told} holds a sign that cannot be shown"
+        return f"{name_shown} holds a sign that cannot be shown"
     if _octets(name) > COMPONENT_BYTES:
-        return f"the name {told} is longer than {COMPONENT_BYTES} bytes"
+        return f"the name {name_shown} is longer than {COMPONENT_BYTES} bytes"
     if _DEVICE.fullmatch(name):
-        return f"{told} is the name of a device on Windows"
+        return f"{name_shown} is the name of a device on Windows"
     if sign := _SIGNS.search(name):
-        return f"{told} holds {sign[0]}, which Windows allows in no name"
+        return f"{name_shown} holds {sign[0]}, which Windows allows in no name"
     if name.endswith((".", " ")):
-        return f"{told} ends in a {'dot' if name.endswith('.') else 'blank'}, which Windows leaves away"
+        return f"{name_shown} ends in a {'dot' if name.endswith('.') else 'blank'}, which Windows leaves away"
     if _SHORT.fullmatch(name):
-        return f"{told} may be the short name of another file on Windows"
+        return f"{name_shown} may be the short name of another file on Windows"
     return ""
 
 

@@ -14,31 +14,11 @@ class PlanChangedError(TwinConflictError):
     code = "plan_changed"
 
 
-class ChangedSinceError(TwinConflictError):
-    """Files changed after the hatching that is to be rolled back; nothing was touched."""
-
-    code = "changed_since"
-
-
-class NoSuchHatchingError(TwinError):
-    """No receipt of that name."""
-
-    code = "no_such_hatching"
-    status = 404
-    exit_code = 4
-
-
 class DiskFullError(TwinError):
     """No room for what was to be written; everything is as it was."""
 
     code = "disk_full"
     status = 507
-
-
-class NotWritableError(TwinError):
-    """The disk refused to read or write; everything is as it was."""
-
-    code = "not_writable"
 
 
 class BadFingerprintError(TwinError):
@@ -61,7 +41,8 @@ def from_disk(error: OSError, name: str, *, needs: int = 0) -> TwinError:
         )
     where = error.filename if isinstance(error.filename, str) else ""
     reason = (error.strerror or str(error) or "it failed").lower()
-    return NotWritableError(
+    return TwinError(
         f"{where.rsplit('/', 1)[-1] or 'The disk'}: {reason}; {name} is as it was.",
         do="Look at the folder's permissions, rerun.",
+        code="not_writable",
     )

@@ -42,7 +42,9 @@ class _Found(NamedTuple):
     role: Role
 
 
-def hold_former_data(home: Path, host: Workspace, held: QuarantineList, receipts: Receipts) -> list[str]:
+def hold_former_data(
+    home: Path, host: Workspace, quarantine: QuarantineList, receipts: Receipts
+) -> list[str]:
     """Holds such files where they lie, and where forks have the same ones; returns their names, as the list has them.
 
     To be called before any code of the home runs. Looks once for each change of the rules: the receipt of a file that was
@@ -56,18 +58,18 @@ def hold_former_data(home: Path, host: Workspace, held: QuarantineList, receipts
     holds: dict[tuple[str, str], QuarantineEntry] = {}
     for one in found:
         for path in _places(one, home, host):
-            if (digest := _sha256_of(path)) and not held.is_held(path, digest):
-                key = held.key_of(path)
+            if (digest := _sha256_of(path)) and not quarantine.is_held(path, digest):
+                key = quarantine.key_of(path)
                 holds[key, digest] = QuarantineEntry(key, digest, WHY, one.receipt.name, at)
     if holds:
-        held.hold_all(holds.values())
+        quarantine.hold_all(holds.values())
     by_receipt: dict[str, list[_Found]] = {}
     for one in found:
         by_receipt.setdefault(one.receipt.id, []).append(one)
     for some in by_receipt.values():
         receipt, now = some[0].receipt, {one.row.path: one for one in some}
         receipt.files = [
-            _held_row(now[row.path], home, held) if row.path in now else row for row in receipt.files
+            _held_row(now[row.path], home, quarantine) if row.path in now else row for row in receipt.files
         ]
         write_atomically(receipts.path(receipt.id), receipt.encode())
     write_atomically(seen, _RULES.encode())
@@ -90,8 +92,8 @@ def _laid_as_data(receipts: Receipts) -> Iterator[_Found]:
                 yield _Found(receipt, row, role)
 
 
-def _held_row(one: _Found, home: Path, held: QuarantineList) -> PlacedFile:
-    key = held.key_of(one.row.moved_to or home / one.receipt.workspace / one.row.path)
+def _held_row(one: _Found, home: Path, quarantine: QuarantineList) -> PlacedFile:
+    key = quarantine.key_of(one.row.moved_to or home / one.receipt.workspace / one.row.path)
     return replace(one.row, role=one.role.value, held=key)
 
 

@@ -48,7 +48,7 @@ def hatch_plan(
     *,
     home: Path,
     receipts: Receipts,
-    held: QuarantineList,
+    quarantine: QuarantineList,
     pre_bond: PreBond | None = None,
     source: str = "",
     now: datetime | None = None,
@@ -82,7 +82,7 @@ def hatch_plan(
         egg = _egg_before(plan, pre_bond, watched)
         record_hatching(tree)
         receipt = _receipt(tree, ident, egg, home)
-        journal = _HatchWriter(tree, staging, receipt, receipts, held, home).journal(has_frames)
+        journal = _HatchWriter(tree, staging, receipt, receipts, quarantine, home).journal(has_frames)
         sync_tree(staging, partial(watched, SYNC))
         alone_there: AbstractContextManager[None] = nullcontext()
         if not plan.ground.new and root.is_dir():
@@ -90,7 +90,7 @@ def hatch_plan(
         with alone_there:
             cancellation.decide(receipt.id)
             moved = partial(progress or _untold, MOVE)
-            receipt.notes += apply_journal(staging, journal, held, home, moved)
+            receipt.notes += apply_journal(staging, journal, quarantine, home, moved)
     except BaseException as error:
         abandon(staging)
         if isinstance(error, WorkCancelledError) and egg:
@@ -129,7 +129,7 @@ def _take_frames(tree: StagedTree, staging: Path) -> bool:
 
 
 def _untold(phase: str, done: int, whole: int) -> None:
-    """Nobody listens."""
+    """The default of ``tell``: progress goes nowhere."""
 
 
 def _egg_before(plan: Plan, pre_bond: PreBond | None, progress: Progress) -> str:
@@ -176,7 +176,7 @@ class _HatchWriter:
         staging: Path,
         receipt: Receipt,
         receipts: Receipts,
-        held: QuarantineList,
+        quarantine: QuarantineList,
         home: Path,
     ) -> None:
         self._tree = tree
@@ -184,7 +184,7 @@ class _HatchWriter:
         self._staging = staging
         self._receipt = receipt
         self._receipts = receipts
-        self._held = held
+        self._quarantine = quarantine
         self._home = home
 
     def journal(self, has_frames: bool) -> Journal:
@@ -240,7 +240,7 @@ class _HatchWriter:
             staged.size,
             row.old,
             self._next() if row.old else "",
-            self._held.key_of(base / path) if row.held else "",
+            self._quarantine.key_of(base / path) if row.quarantined else "",
             moved_to="" if base == self._ground.root else str(base / path),
         )
 

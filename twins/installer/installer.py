@@ -102,7 +102,7 @@ class Installer:
         self,
         home: Path,
         *,
-        held: QuarantineList,
+        quarantine: QuarantineList,
         signers: Signers,
         fingerprint: str,
         host: Workspace | None = None,
@@ -117,7 +117,7 @@ class Installer:
         """
         self.home = Path(os.path.realpath(home))
         self.receipts = Receipts(home)
-        self._held = held
+        self._quarantine = quarantine
         self._signers = signers
         self._fingerprint = fingerprint
         self._host = host or Workspace.at(self.home / "brainstem")
@@ -139,9 +139,9 @@ class Installer:
             ground,
             overwrite=[Category(one) for one in overwrite],
             standing=self.standing(opened),
-            held=self._held,
+            quarantine=self._quarantine,
             signer_name=self._signers.name_of(opened.seal.signer),
-            said=lambda part: not ground.new and self._holds(part, ground.root.name),
+            is_recorded=lambda part: not ground.new and self._holds(part, ground.root.name),
         )
 
     def _holds(self, part: Part, key: str) -> bool:
@@ -190,7 +190,7 @@ class Installer:
                     plan,
                     home=self.home,
                     receipts=self.receipts,
-                    held=self._held,
+                    quarantine=self._quarantine,
                     pre_bond=self._pre_bond,
                     source=source,
                     now=now,
@@ -220,7 +220,7 @@ class Installer:
                 receipt,
                 home=self.home,
                 receipts=self.receipts,
-                held=self._held,
+                quarantine=self._quarantine,
                 even_if_changed=even_if_changed,
                 now=now,
             )
@@ -228,12 +228,12 @@ class Installer:
     def recover(self) -> list[Recovered]:
         """To be called at start-up, before any workspace's code runs."""
         with self._lock():
-            return recover_all(self.home, self._host, self._held)
+            return recover_all(self.home, self._host, self._quarantine)
 
     def hold_former_data(self) -> list[str]:
         """Holds what earlier versions laid as data and this one would run: at start-up, after ``recover``."""
         with self._lock():
-            return hold_former_data(self.home, self._host, self._held, self.receipts)
+            return hold_former_data(self.home, self._host, self._quarantine, self.receipts)
 
     def deliver_waiting(self, *, failed: Callable[[str], None] | None = None) -> int:
         """Hands over conversations of eggs that were hatched while no daemon was there; how many were new.
@@ -270,16 +270,16 @@ class Installer:
         if not plan.trusted:
             return []
         for row in plan.placed:
-            if not row.held and runs(row.role, plan.opened.destination):
+            if not row.quarantined and runs(row.role, plan.opened.destination):
                 base, path = plan.ground.locate(row.target)
-                self._held.release(base / path, row.new)  # in the place of what nobody trusted
+                self._quarantine.release(base / path, row.new)  # in the place of what nobody trusted
         if plan.standing is not Standing.TRUSTED:
             return []
         released = []
         for row in plan.of(Action.KEEP):
             if row.same and is_held_like_code(row.role):
                 base, path = plan.ground.locate(row.target)
-                if self._held.release(base / path, row.old):
+                if self._quarantine.release(base / path, row.old):
                     released.append(row.target)
         return released
 
@@ -297,7 +297,7 @@ class Installer:
         """Holds the home against other hatchings; what an earlier one left half-way comes to its end first."""
         try:
             with self._lock():
-                recover_all(self.home, self._host, self._held)
+                recover_all(self.home, self._host, self._quarantine)
                 yield
         except OSError as error:
             raise from_disk(error, name, needs=needs) from error
@@ -309,13 +309,13 @@ class Installer:
             yield
 
 
-def recover_all(home: Path, host: Workspace, held: QuarantineList) -> list[Recovered]:
+def recover_all(home: Path, host: Workspace, quarantine: QuarantineList) -> list[Recovered]:
     """Brings every interrupted hatching and rollback of a home to its end.
 
     The caller holds the home against other hatchings. What cannot be brought to an end is told, stays,
     and is tried again the next time.
     """
-    return [_one(staging, held, Path(os.path.realpath(home))) for staging in sorted(_left(home, host))]
+    return [_one(staging, quarantine, Path(os.path.realpath(home))) for staging in sorted(_left(home, host))]
 
 
 def _left(home: Path, host: Workspace) -> Iterator[Path]:
@@ -333,8 +333,8 @@ def _left(home: Path, host: Workspace) -> Iterator[Path]:
                 )
 
 
-def _one(staging: Path, held: QuarantineList, home: Path) -> Recovered:
+def _one(staging: Path, quarantine: QuarantineList, home: Path) -> Recovered:
     try:
-        return Recovered(staging, resume(staging, held, home))
+        return Recovered(staging, resume(staging, quarantine, home))
     except (OSError, TwinError, orjson.JSONDecodeError, KeyError, TypeError) as error:
         return Recovered(staging, "stuck", str(error))

@@ -15,11 +15,18 @@ from typing import Any
 import orjson
 
 from agents.contract.declared_needs import declared_in
-from agents.contract.file_discovery import AGENT_SUFFIXES, CARTRIDGE, LISPY, OWN_PACKAGES
+from agents.contract.file_discovery import (
+    AGENT_SUFFIXES,
+    CARTRIDGE,
+    LISPY,
+    OWN_PACKAGES,
+    SENSE_SUFFIX,
+    SERVICE_SUFFIXES,
+)
 from agents.contract.syntax import syntax_tree
 from agents.packages.requirements import declared_requirements, normalised, package_for
+from agents.runtimes.python.sandbox.needs import in_words
 from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFreeFolders
-from agents.workers.needs import in_words
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, ancestors
 from twins.errors import BadEggError, BadFileError
 from twins.fs.untrusted_names import NameSet, folded, safe_path, shown
@@ -84,7 +91,7 @@ class Standing(StrEnum):
 class Row:
     """One part of the egg: ``name`` in the egg, ``target`` below the destination.
 
-    ``why`` says so for what is kept or refused. ``held``: it is code, or a ``.env``, that waits for approval. ``same``:
+    ``why`` says so for what is kept or refused. ``quarantined``: it is code, or a ``.env``, that waits for approval. ``same``:
     the very bytes are there already. ``old``: SHA-256 of what is there; ``new``: of the part, for code.
     """
 
@@ -94,7 +101,7 @@ class Row:
     target: str
     size: int
     why: str = ""
-    held: bool = False
+    quarantined: bool = False
     same: bool = False
     old: str = ""
     new: str = ""
@@ -106,7 +113,9 @@ class Row:
 
     def as_json(self) -> dict[str, Any]:
         """The row for a screen."""
-        why = self.why or ("yours is kept aside" if self.held and self.action is Action.REPLACE else "")
+        why = self.why or (
+            "yours is kept aside" if self.quarantined and self.action is Action.REPLACE else ""
+        )
         return {
             "path": self.target,
             "role": self.role.value,
@@ -153,7 +162,7 @@ class Plan:
     @property
     def quarantined(self) -> list[Row]:
         """The placed rows that do not run until they are approved."""
-        return [row for row in self.rows if row.held]
+        return [row for row in self.rows if row.quarantined]
 
     @property
     def trusted(self) -> bool:
@@ -166,7 +175,9 @@ class Plan:
         Each file of the egg is in exactly one of them; what is placed and waits for approval, in ``quarantine``.
         """
         opened = self.opened
-        groups = {action.value: _group([row for row in self.of(action) if not row.held]) for action in Action}
+        groups = {
+            action.value: _group([row for row in self.of(action) if not row.quarantined]) for action in Action
+        }
         groups["quarantine"] = _group(self.quarantined)
         return {
             "egg": {
@@ -208,11 +219,11 @@ def make_plan(
     *,
     overwrite: Iterable[Category],
     standing: Standing,
-    held: QuarantineList,
+    quarantine: QuarantineList,
     signer_name: str = "",
-    said: Callable[[Part], bool] = lambda part: False,
+    is_recorded: Callable[[Part], bool] = lambda part: False,
 ) -> Plan:
-    """The plan for an egg on its ground. ``said``: the threads hold the conversations of that part already.
+    """The plan for an egg on its ground. ``is_recorded``: the threads hold the conversations of that part already.
 
     Raises ``HostileEggError`` or ``BadEggError`` for the egg as a whole.
     """
@@ -220,7 +231,7 @@ def make_plan(
         raise BadEggError(f"{opened.name} is damaged; nothing was written.", do="Get it again.")
     _check_names(opened.parts)
     chosen = frozenset(overwrite)
-    maker = _Rows(opened, ground, chosen, standing, held, said)
+    maker = _Rows(opened, ground, chosen, standing, quarantine, is_recorded)
     with LinkFreeFolders(_ROOT) as opened_walks:
         rows = tuple(maker.row(part, opened_walks) for part in opened.parts)
     digest = _digest(opened, ground, chosen, standing, rows)
@@ -234,13 +245,17 @@ def make_plan(
         digest,
         maker.reaches,
         maker.variables,
-        _releases(opened, ground, standing, rows, held),
+        _releases(opened, ground, standing, rows, quarantine),
         maker.may,
     )
 
 
 def _releases(
-    opened: ParsedEgg, ground: InstallTarget, standing: Standing, rows: Iterable[Row], held: QuarantineList
+    opened: ParsedEgg,
+    ground: InstallTarget,
+    standing: Standing,
+    rows: Iterable[Row],
+    quarantine: QuarantineList,
 ) -> int:
     """Held files that somebody trusted sends again, as they are."""
     if not (_is_trusted(opened, standing) and standing is Standing.TRUSTED):
@@ -248,7 +263,7 @@ def _releases(
     places = (
         (row.old, ground.locate(row.target)) for row in rows if row.same and is_held_like_code(row.role)
     )
-    return sum(held.is_held(base / path, digest) for digest, (base, path) in places)
+    return sum(quarantine.is_held(base / path, digest) for digest, (base, path) in places)
 
 
 def answer_plan(opened: ParsedEgg, ground: InstallTarget, standing: Standing) -> Plan:
@@ -266,10 +281,10 @@ class _Rows:
         ground: InstallTarget,
         overwrite: frozenset[Category],
         standing: Standing,
-        held: QuarantineList,
-        said: Callable[[Part], bool],
+        quarantine: QuarantineList,
+        is_recorded: Callable[[Part], bool],
     ) -> None:
-        self._said = said
+        self._is_recorded = is_recorded
         self.reaches: dict[str, list[str]] = {}
         self.variables: dict[str, dict[str, Any]] = {}
         self.may: dict[str, list[str]] = {}
@@ -283,7 +298,7 @@ class _Rows:
         # What an egg says it was merged from is believed of those whose code is.
         takes_over = self._trusted and Category.NO_MEMORY not in overwrite
         self._ancestors = ancestors(opened.manifest) if takes_over else {}
-        self._held = held
+        self._quarantine = quarantine
         self._name = opened.name
         self._names: dict[tuple[str, str], dict[str, list[str]]] = {}
 
@@ -297,7 +312,9 @@ class _Rows:
         if why:
             return row(Action.REFUSE, why)
         if to_threads(role, self._destination, trusted=self._trusted):
-            return row(Action.KEEP, "the same is there", True) if self._said(part) else row(Action.CREATE)
+            return (
+                row(Action.KEEP, "the same is there", True) if self._is_recorded(part) else row(Action.CREATE)
+            )
         base, path = self._ground.locate(part.target)
         walk = opened_walks[str(base)]
         if not self._ground.new and (present := self._spelled_otherwise(str(base), walk, path)):
@@ -354,8 +371,17 @@ class _Rows:
         elif row.role is Role.ENV:
             self.variables[part.target] = variables_of(code)
         # This home signs whatever it packs, quarantined code too: that is no approval.
-        held = not self._trusted or (self._by_self and self._held.holds_content(digest))
-        return Row(row.action, row.role, row.name, row.target, row.size, held=held, old=row.old, new=digest)
+        quarantined = not self._trusted or (self._by_self and self._quarantine.holds_content(digest))
+        return Row(
+            row.action,
+            row.role,
+            row.name,
+            row.target,
+            row.size,
+            quarantined=quarantined,
+            old=row.old,
+            new=digest,
+        )
 
 
 def _by_folded(walk: LinkFreeFolder, folder: str) -> dict[str, list[str]]:
@@ -423,7 +449,9 @@ def _group(rows: list[Row]) -> dict[str, Any]:
 
 def reach_of(target: str, code: bytes) -> list[str]:
     """The reach of a code file in words, told from its text: what an agent declares, to which workers are held."""
-    if not target.endswith((*AGENT_SUFFIXES, LISPY, CARTRIDGE)):
+    if target.endswith(SENSE_SUFFIX):
+        return ["is read, and never run"]
+    if not target.endswith((*AGENT_SUFFIXES, *SERVICE_SUFFIXES, LISPY, CARTRIDGE)):
         return in_words(None)
     declared = declared_in(target, code)
     return (
@@ -480,5 +508,5 @@ def variables_of(content: bytes) -> dict[str, Any]:
         found = parse(decode(content))
     except BadFileError as problem:
         return {"names": [], "never_taken": [], "problem": str(problem)}
-    names, left_out = map(shown, found.taken), map(shown, found.left_out)
+    names, left_out = map(shown, found.accepted), map(shown, found.left_out)
     return {"names": list(names), "never_taken": list(left_out), "problem": ""}

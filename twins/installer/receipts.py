@@ -13,15 +13,14 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import orjson
 from msgspec.structs import asdict
 
 from twins.eggs.parsed_egg import ParsedEgg
-from twins.errors import BadFileError
-from twins.installer.errors import NoSuchHatchingError
+from twins.errors import BadFileError, TwinError
 from twins.installer.restored_conversations import SUFFIX
 from twins.workspace.identity_file import read_regular, utc
 
@@ -48,6 +47,18 @@ class PlacedFile(msgspec.Struct, frozen=True):
     """The name under which it is held (``QuarantineList.key_of``), "" when it is not."""
     record: bool = False
     moved_to: str = ""
+
+
+class ReceiptRow(TypedDict):
+    """A hatching; ``rolled_back_at`` is "" while it counts."""
+
+    id: str
+    name: str
+    kind: str
+    hatched_at: str
+    workspace: str
+    files: int
+    rolled_back_at: str
 
 
 class Receipt(msgspec.Struct):
@@ -100,7 +111,7 @@ class Receipt(msgspec.Struct):
                 "This receipt is damaged; nothing was touched.", do="Restore it from a backup."
             ) from error
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> ReceiptRow:
         """One row of a list."""
         return {
             "id": self.id,
@@ -124,7 +135,7 @@ class Receipts:
         return [self.read(ident) for ident in reversed(self.idents())]
 
     def find(self, selector: str) -> Receipt:
-        """The receipt whose id starts with ``selector``; the id alone is enough. Raises ``NoSuchHatchingError``."""
+        """The receipt whose id starts with ``selector``; the id alone is enough. Raises ``no_such_hatching``."""
         found = [ident for ident in self.idents() if selector and ident.startswith(selector)]
         if len(found) != 1:
             what = (
@@ -132,14 +143,14 @@ class Receipts:
                 if found
                 else f'No hatching "{selector[:40]}".'
             )
-            raise NoSuchHatchingError(what, do="rappd egg hatchings")
+            raise TwinError(what, do="rappd egg hatchings", code="no_such_hatching")
         return self.read(found[0])
 
     def read(self, ident: str) -> Receipt:
         """The receipt of exactly that id."""
         content = read_regular(self.path(ident), _MAX_BYTES) if _ID.fullmatch(ident) else None
         if content is None:
-            raise NoSuchHatchingError(f'No hatching "{ident[:40]}".', do="rappd egg hatchings")
+            raise TwinError(f'No hatching "{ident[:40]}".', do="rappd egg hatchings", code="no_such_hatching")
         return Receipt.decode(content)
 
     def forget(self, ident: str) -> None:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import msgspec
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder, LinkFreeFolders
 from twins.errors import BadFileError, TwinConflictError
 from twins.fs.file_transaction import Journal, Location, Move, apply_journal, lay, name_of
-from twins.installer.errors import ChangedSinceError
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import abandon, hash_of, make_staging, new_id, stage_file
 from twins.trust.quarantine import QuarantineList
@@ -21,6 +20,19 @@ from twins.workspace.identity_file import utc
 from twins.workspace.workspace import OF_RUNNING, exclusive_lock, is_placeholder
 
 _SHOWN = 3
+
+
+class RolledBackRow(TypedDict):
+    """A rollback, see ``RollbackResult``."""
+
+    id: str
+    name: str
+    restored: list[str]
+    removed: list[str]
+    stayed: list[str]
+    aside: str
+    already: bool
+    notes: list[str]
 
 
 class RollbackResult(msgspec.Struct):
@@ -39,9 +51,18 @@ class RollbackResult(msgspec.Struct):
     already: bool = False
     notes: list[str] = msgspec.field(default_factory=list)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RolledBackRow:
         """For the command line and the page."""
-        return asdict(self)
+        return {
+            "id": self.id,
+            "name": self.name,
+            "restored": self.restored,
+            "removed": self.removed,
+            "stayed": self.stayed,
+            "aside": self.aside,
+            "already": self.already,
+            "notes": self.notes,
+        }
 
 
 def roll_back(
@@ -49,13 +70,13 @@ def roll_back(
     *,
     home: Path,
     receipts: Receipts,
-    held: QuarantineList,
+    quarantine: QuarantineList,
     even_if_changed: bool = False,
     now: datetime | None = None,
 ) -> RollbackResult:
     """Undoes one hatching, whole or not at all. Doing it twice does it once.
 
-    Raises ``ChangedSinceError``, naming files, when some changed since; told ``even_if_changed``, those are
+    Raises ``changed_since``, naming files, when some changed since; told ``even_if_changed``, those are
     put aside. A later hatching into the same workspace has to be undone first. Conversations that the
     threads took in stay there, and code that was held stays held should it come back.
     """
@@ -66,11 +87,12 @@ def roll_back(
     if undoing.changed and not even_if_changed:
         names = sorted(undoing.changed)
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        raise ChangedSinceError(
+        raise TwinConflictError(
             f"{', '.join(names[:_SHOWN])}{more} changed since {receipt.name} hatched; nothing was touched.",
             do=f"`rappd egg rollback {receipt.id} --even-if-changed` keeps them aside.",
+            code="changed_since",
         )
-    return undoing.run(held, at)
+    return undoing.run(quarantine, at)
 
 
 class _Rollback:
@@ -85,7 +107,7 @@ class _Rollback:
         with LinkFreeFolders(home) as opened:
             self.changed = self._changed_whole() if self._is_whole else self._changed_files(opened)
 
-    def run(self, held: QuarantineList, at: datetime) -> RollbackResult:
+    def run(self, quarantine: QuarantineList, at: datetime) -> RollbackResult:
         root, done = self._root, self._done
         root.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         ident = new_id(at)
@@ -100,10 +122,10 @@ class _Rollback:
             self._close(journal, staging, at)
             sync_tree(staging)
             if self._is_whole or not root.is_dir():
-                done.notes += apply_journal(staging, journal, held, self._home)
+                done.notes += apply_journal(staging, journal, quarantine, self._home)
             else:
                 with exclusive_lock(root):
-                    done.notes += apply_journal(staging, journal, held, self._home)
+                    done.notes += apply_journal(staging, journal, quarantine, self._home)
         except BaseException:
             abandon(staging)
             raise

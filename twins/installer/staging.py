@@ -95,15 +95,15 @@ def stage_parts(
 
     Raises ``BadEggError`` when a part is not as long as the egg says.
     """
-    told = PhaseCounter(progress, STAGE, sum(part.size for part in parts))
+    counter = PhaseCounter(progress, STAGE, sum(part.size for part in parts))
     written: dict[str, StagedFile] = {}
     tree.mkdir(mode=0o700, exist_ok=True)
-    with OrderedThreadPool[dict[str, StagedFile]](meanwhile=told.tell) as ahead:
+    with OrderedThreadPool[dict[str, StagedFile]](meanwhile=counter.tell) as ahead:
         tasks = in_tasks((part, part.size) for part in parts)
-        for staged in ahead.each(partial(_stage, opened.name, task, tree, told, ahead) for task in tasks):
-            told.tell()
+        for staged in ahead.each(partial(_stage, opened.name, task, tree, counter, ahead) for task in tasks):
+            counter.tell()
             written |= staged
-    told.finish()
+    counter.finish()
     return written
 
 
@@ -111,7 +111,7 @@ def _stage(
     egg: str,
     parts: list[Part],
     tree: Path,
-    told: PhaseCounter,
+    progress: PhaseCounter,
     ahead: OrderedThreadPool[dict[str, StagedFile]],
 ) -> dict[str, StagedFile]:
     written = {}
@@ -129,7 +129,7 @@ def _stage(
                         break
                     digest.update(chunk)
                     write_sparse(handle, chunk)
-                    told.add(len(chunk))
+                    progress.add(len(chunk))
                 end_sparse(handle)
                 if size >= _LARGE and hasattr(os, "posix_fadvise"):
                     os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)

@@ -38,11 +38,11 @@ def archive_body(places: TwinLayout, source: Path, record: Mapping[str, Any]) ->
             raise NoSuchTwinError(f"{name} is not there any more.", do="rappd twins list")
         refuse_taken(places, key, name)
         with (
-            _told(f"{name} could not be archived; it stays where it was"),
+            _as_conflict(f"{name} could not be archived; it stays where it was"),
             _marked(archiving_mark(places, key), encode(record)),
         ):
             source.rename(target)
-        with _told(f"{name} is archived, without its record for now"):
+        with _as_conflict(f"{name} is archived, without its record for now"):
             finish_archiving(places, key)
     return target
 
@@ -65,7 +65,7 @@ def unarchive_body(places: TwinLayout, key: str) -> Path:
     with is_locked(places):
         known, _ = archived_entry(places, key)
         name = known["name"]
-        with _told(f"{name} could not be brought back; it stays archived"):
+        with _as_conflict(f"{name} could not be brought back; it stays archived"):
             if os.path.lexists(target):
                 raise TwinConflictError(
                     f"Another {name} is active; the archived one stays archived.",
@@ -92,11 +92,11 @@ def purge_body(places: TwinLayout, key: str, *, at: datetime, by: str, reason: s
                 do=f"Delete {purging_body(places, key)}.",
             )
         with (
-            _told(f"{name} could not be purged; it stays archived"),
+            _as_conflict(f"{name} could not be purged; it stays archived"),
             _marked(purging_mark(places, key), octets),
         ):
             write_atomically(places.tombstone(key), octets)
-        with _told(f"{name} is purged, but its body is not deleted yet"):
+        with _as_conflict(f"{name} is purged, but its body is not deleted yet"):
             finish_purging(places, key)
     return places.tombstone(key)
 
@@ -113,7 +113,7 @@ def _marked(mark: Path, content: bytes) -> Iterator[None]:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _as_conflict(what: str) -> Iterator[None]:
     """A refusal of the disk as a sentence that says what stayed safe."""
     try:
         yield

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any, Literal, NotRequired, Protocol, TypedDict
 
 from envelopes.errors import ReportableError
 from twins.errors import TwinConflictError
@@ -47,6 +47,60 @@ class Runner(Protocol):
         ...
 
 
+class NamedTwin(TypedDict):
+    """A twin by its key (``hash``)."""
+
+    hash: str
+    name: str
+    kind: str
+
+
+class ArchivedTwin(NamedTwin):
+    """A twin that would be purged, and where it lies."""
+
+    path: str
+
+
+class MovedTwin(NamedTwin):
+    """A twin that was archived or brought back, and where to."""
+
+    moved_to: str
+
+
+class PurgedTwin(NamedTwin):
+    """A twin that was purged, and its tombstone."""
+
+    tombstone: str
+
+
+class FailedTwin(TypedDict):
+    """A twin that could not be archived, and why."""
+
+    hash: str
+    name: str
+    error: str
+
+
+Action = Literal["archive", "unarchive", "purge"]
+Mode = Literal["execute", "dry-run"]
+
+
+class LifecycleResult(TypedDict):
+    """The published shape of an answer, see ``Lifecycle``."""
+
+    ok: bool
+    action: Action
+    mode: Mode
+    errors: list[FailedTwin]
+    archived: NotRequired[list[MovedTwin]]
+    unarchived: NotRequired[list[MovedTwin]]
+    purged: NotRequired[list[PurgedTwin]]
+    put_off: NotRequired[list[NamedTwin]]
+    would_archive: NotRequired[list[NamedTwin]]
+    would_purge: NotRequired[list[ArchivedTwin]]
+    message: NotRequired[str]
+
+
 class Lifecycle:
     """One home's verbs. They answer the shapes that are published, and raise ``ReportableError`` for a single twin.
 
@@ -71,16 +125,20 @@ class Lifecycle:
         by: str = "operator",
         now: datetime | None = None,
         put_off: PutOff = _never,
-    ) -> dict[str, Any]:
+    ) -> LifecycleResult:
         """Sets one active twin aside, at once; a running one is stopped first."""
         tombstones.proper_by(by)
         async with self._turn:
             twin = await asyncio.to_thread(self._active, selector)
             if put_off(twin.key):
                 await asyncio.to_thread(archive_moves.refuse_taken, self._places, twin.key, twin.name)
-                return {**_result("archive", []), "put_off": [_who(twin)]}
+                found = _result("archive")
+                found["archived"], found["put_off"] = [], [_who(twin)]
+                return found
             done = await self._archive(twin, reason=reason, by=by, now=now)
-        return _result("archive", [done])
+        found = _result("archive")
+        found["archived"] = [done]
+        return found
 
     async def archive_matching(
         self,
@@ -91,7 +149,7 @@ class Lifecycle:
         by: str = "operator",
         now: datetime | None = None,
         put_off: PutOff = _never,
-    ) -> dict[str, Any]:
+    ) -> LifecycleResult:
         """Sets aside all active twins that the selection means; only says which, unless confirmed.
 
         One that cannot be archived is told under ``errors`` and stops no other.
@@ -106,8 +164,11 @@ class Lifecycle:
             now=now or datetime.now(UTC),
         )
         if not confirm:
-            return _dry_run("archive", [_who(twin) for twin in chosen])
-        archived, errors = [], []
+            dry = _result("archive", "dry-run")
+            dry["archived"], dry["would_archive"] = [], [_who(twin) for twin in chosen]
+            return dry
+        archived: list[MovedTwin] = []
+        errors: list[FailedTwin] = []
         later = [twin for twin in chosen if put_off(twin.key)]
         for twin in (twin for twin in chosen if twin not in later):
             try:
@@ -115,16 +176,21 @@ class Lifecycle:
                     archived.append(await self._archive(twin, reason=reason, by=by, now=now))
             except (ReportableError, OSError) as error:
                 errors.append({"hash": twin.key, "name": twin.name, "error": str(error)})
-        found = _result("archive", archived, errors)
-        return {**found, "put_off": [_who(twin) for twin in later]} if later else found
+        found = _result("archive")
+        found["ok"], found["archived"], found["errors"] = not errors, archived, errors
+        if later:
+            found["put_off"] = [_who(twin) for twin in later]
+        return found
 
-    async def unarchive(self, selector: str) -> dict[str, Any]:
+    async def unarchive(self, selector: str) -> LifecycleResult:
         """Brings one archived twin back among the active. It is not booted."""
         async with self._turn:
             key = await asyncio.to_thread(self._archived, selector, " already")
             record, _ = await asyncio.to_thread(state_index.archived_entry, self._places, key)
             place = await asyncio.to_thread(archive_moves.unarchive_body, self._places, key)
-        return _result("unarchive", [{**_recorded(record), "moved_to": str(place)}])
+        found = _result("unarchive")
+        found["unarchived"] = [{**_recorded(record), "moved_to": str(place)}]
+        return found
 
     async def purge(
         self,
@@ -134,7 +200,7 @@ class Lifecycle:
         reason: str = "",
         by: str = "operator",
         now: datetime | None = None,
-    ) -> dict[str, Any]:
+    ) -> LifecycleResult:
         """Ends an archived twin for good: a tombstone stays. Without ``confirm`` it only says whom."""
         tombstones.proper_by(by)
         async with self._turn:
@@ -142,7 +208,9 @@ class Lifecycle:
             record, _ = await asyncio.to_thread(state_index.archived_entry, self._places, key)
             who = _recorded(record)
             if not confirm:
-                return _dry_run("purge", [{**who, "path": str(self._places.archived(key))}])
+                dry = _result("purge", "dry-run")
+                dry["purged"], dry["would_purge"] = [], [{**who, "path": str(self._places.archived(key))}]
+                return dry
             place = await asyncio.to_thread(
                 archive_moves.purge_body,
                 self._places,
@@ -151,7 +219,9 @@ class Lifecycle:
                 by=by,
                 reason=tombstones.proper_reason(reason),
             )
-        return _result("purge", [{**who, "tombstone": str(place)}])
+        found = _result("purge")
+        found["purged"] = [{**who, "tombstone": str(place)}]
+        return found
 
     async def list_archived(self) -> list[dict[str, Any]]:
         """Each archived twin's ``archived.json`` and its ``path``."""
@@ -171,12 +241,12 @@ class Lifecycle:
         async with self._turn:
             return await asyncio.to_thread(migrate_trash, self._places, now=now or datetime.now(UTC))
 
-    async def _archive(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> dict[str, Any]:
+    async def _archive(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> MovedTwin:
         await asyncio.to_thread(archive_moves.refuse_taken, self._places, twin.key, twin.name)
         async with self._runner.apart(twin.key):
             return await self._move(twin, reason=reason, by=by, now=now)
 
-    async def _move(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> dict[str, Any]:
+    async def _move(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> MovedTwin:
         before = self._runner.presence(twin.key)
         await self._stop(twin)
         measured = await asyncio.to_thread(measure, twin.workspace.root)
@@ -224,23 +294,13 @@ def _quiet_since(twin: Twin, presence: Presence) -> datetime | None:
     return datetime.fromtimestamp(max(touched, presence.last_talk or 0.0), UTC)
 
 
-def _who(twin: Twin) -> dict[str, Any]:
+def _who(twin: Twin) -> NamedTwin:
     return {"hash": twin.key, "name": twin.name, "kind": twin.kind}
 
 
-def _recorded(record: dict[str, Any]) -> dict[str, Any]:
-    return {field: record[field] for field in ("hash", "name", "kind")}
+def _recorded(record: dict[str, Any]) -> NamedTwin:
+    return {"hash": record["hash"], "name": record["name"], "kind": record["kind"]}
 
 
-def _result(action: str, done: list[dict[str, Any]], errors: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    return {
-        "ok": not errors,
-        "action": action,
-        "mode": "execute",
-        f"{action}d": done,
-        "errors": list(errors),
-    }
-
-
-def _dry_run(action: str, would: list[dict[str, Any]]) -> dict[str, Any]:
-    return {**_result(action, []), "mode": "dry-run", f"would_{action}": would}
+def _result(action: Action, mode: Mode = "execute") -> LifecycleResult:
+    return {"ok": True, "action": action, "mode": mode, "errors": []}

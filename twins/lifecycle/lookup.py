@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle import state_index
 from twins.workspace.listing import MIN_PREFIX, find
+from twins.workspace.rappid import label
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout
+
+_DIGITS = 8
+_BEGINS = re.compile(r"[0-9a-f]{8}")
 
 
 def find_active(places: TwinLayout, selector: str, *, when_archived: str = "") -> Twin:
@@ -25,6 +31,25 @@ def find_active(places: TwinLayout, selector: str, *, when_archived: str = "") -
             ) from None
         _refuse_purged(places, selector)
         return find(places, selector)  # it may have come back since we looked among the active
+
+
+def address_of(name: str, key: str) -> str:
+    """The name in a twin's id on the wire: ``rose-51256d6c``."""
+    return f"{label(name)}-{key[:_DIGITS]}"
+
+
+def find_addressed(places: TwinLayout, name: str) -> Twin:
+    """The active twin of that name, key, or address. Raises as ``find_active`` does."""
+    try:
+        return find_active(places, name)
+    except NoSuchTwinError:
+        digits = name.rpartition("-")[2]
+        if _BEGINS.fullmatch(digits) is None:
+            raise
+        found = find_active(places, digits)
+        if address_of(found.name, found.key) != name:
+            raise
+        return found
 
 
 def find_archived(places: TwinLayout, selector: str, *, when_active: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from agents.runtime import programs
+from agents.programs import programs
 from twins.errors import BadFilterError
 
 CLAUSES = ("kind", "name_prefix", "name_regex", "stopped_for_days", "exclude_kinds")
@@ -110,7 +110,7 @@ class Selection(msgspec.Struct, frozen=True):
     def choose(
         self, twins: Iterable[T], *, quiet_since: Callable[[T], datetime | None], now: datetime
     ) -> list[T]:
-        """Those for which every clause holds, in the order given.
+        """The twins for which every clause holds, in the order given.
 
         ``quiet_since(twin)`` is when it was last touched, None while it runs; it may be slow, and is asked
         only where its answer decides. Blocks for ``name_regex`` (see ``patterns``).

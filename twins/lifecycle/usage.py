@@ -23,7 +23,7 @@ class DiskUsage(msgspec.Struct, frozen=True):
     touched: float
 
     def as_known(self) -> dict[str, Any]:
-        """Its part of a record's ``last_known``."""
+        """The usage as part of a record's ``last_known``."""
         return {
             "workspace_bytes": self.bytes,
             "workspace_files": self.files,

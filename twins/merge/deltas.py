@@ -24,7 +24,6 @@ from typing import Any
 
 from twins.cartridges.field_specs import COUNT, LIST, OBJECT, TEXT, FieldSpec, check, is_count
 from twins.cartridges.json_documents import Document, canonical, parse_timestamp
-from twins.fs.untrusted_names import safe_component
 
 MAX_SNAPSHOTS = 200
 _COMMENT_BODY = 100
@@ -106,13 +105,8 @@ def collapse(deltas: Iterable[Document]) -> tuple[list[Document], list[Document]
             best[key] = first
             set_aside[canonical(second)] = second
     kept = sorted(best.values(), key=lambda one: (_when(one["completed_at"]), canonical(one)))
-    taken = {canonical(one) for one in kept}
-    return kept, [set_aside[text] for text in sorted(set_aside) if text not in taken]
-
-
-def file_name(delta: Document) -> str:
-    """``frame-<N>-<stream>.json``. Raises ``HostileEggError`` for a stream whose name would lead elsewhere."""
-    return safe_component(f"frame-{delta['frame']}-{delta['stream_id']}.json")
+    kept_texts = {canonical(one) for one in kept}
+    return kept, [set_aside[text] for text in sorted(set_aside) if text not in kept_texts]
 
 
 def _snapshot(number: int, deltas: list[Document]) -> Document:
@@ -177,8 +171,8 @@ def _number(post: Any) -> Any:
 
 
 def _created(post: Any) -> Any:
-    said = post.get("created_at") if isinstance(post, dict) else None
-    return (_when(said if isinstance(said, str) else ""), canonical(post))
+    created_at = post.get("created_at") if isinstance(post, dict) else None
+    return (_when(created_at if isinstance(created_at, str) else ""), canonical(post))
 
 
 def _comment(comment: Any) -> Any:

@@ -43,7 +43,7 @@ class Dimension:
 
     @property
     def first(self) -> str:
-        """Its name: the hash of its first frame."""
+        """The dimension's name: the hash of its first frame."""
         return str(self.frames[0]["hash"])
 
     @property
@@ -83,7 +83,7 @@ def merge(ours: Side, theirs: Side, base: Side | None = None) -> Merged:
     canon = _Canon(known, known.with_what_led_to(base.frames if base else ()))
     for ident in canon.in_order():
         canon.place(ident)
-    here, there = known.held[0], known.held[1]
+    here, there = known.canons[0], known.canons[1]
     kept = [ident for ident, dimension in canon.placed.items() if dimension is None]
     return Merged(
         frames=[known.frames[ident] for ident in _by_time(known.frames, kept)],
@@ -108,26 +108,26 @@ class _Known:
 
     def __init__(self, sides: Sequence[Side]) -> None:
         self.frames: dict[Ident, Frame] = {}
-        self.held: list[set[Ident]] = [set() for _ in sides]
+        self.canons: list[set[Ident]] = [set() for _ in sides]
         self.labels: dict[Ident, set[str]] = defaultdict(set)
-        self.told: dict[Ident, str] = {}
-        for held, side in zip(self.held, sides, strict=True):
+        self.statements: dict[Ident, str] = {}
+        for canon, side in zip(self.canons, sides, strict=True):
             for frame in side.frames:
                 ident = self._take(frame)
-                held.add(ident)
+                canon.add(ident)
                 self.labels[ident].add(side.label)
             for dimension in side.aside:
                 for frame in dimension.frames:
                     self.labels[self._take(frame)].update(dimension.seen_in)
                 first = _ident(dimension.frames[0])
-                self.told[first] = max(self.told.get(first, ""), dimension.instead_of or "")
+                self.statements[first] = max(self.statements.get(first, ""), dimension.instead_of or "")
 
     def together(self, one: Ident, other: Ident) -> bool:
         """True when a side had both: then they do not contradict each other."""
-        return any(one in held and other in held for held in self.held)
+        return any(one in canon and other in canon for canon in self.canons)
 
     def with_what_led_to(self, frames: Iterable[Frame]) -> set[Ident]:
-        """These frames and, as far as it is known here, everything before them."""
+        """``frames`` and, as far as it is known here, everything before them."""
         found: set[Ident] = set()
         for frame in frames:
             ident = _ident(frame)
@@ -213,8 +213,8 @@ class _Canon:
 
     def _open(self, ident: Ident, after: str | None, instead_of: str | None) -> None:
         # What is on record stays: who held both of two frames is no longer to be seen once one lies aside.
-        told = self.known.told.get(ident)
-        opened = _Open([ident], after, instead_of if told is None else told or None)
+        statement = self.known.statements.get(ident)
+        opened = _Open([ident], after, instead_of if statement is None else statement or None)
         self.dimensions.append(opened)
         self.placed[ident] = opened
 

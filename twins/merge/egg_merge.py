@@ -202,11 +202,11 @@ class _EggMerge:
         base, ours, theirs = (_files_of(one) for one in (self._base, self._ours, self._theirs))
         # Ours first: where two names cannot lie on one disk, theirs is the one that is kept aside.
         paths = [*sorted(ours), *sorted(theirs.keys() - ours.keys())]
-        told = PhaseCounter(self._progress, MERGE, len(paths))
+        counter = PhaseCounter(self._progress, MERGE, len(paths))
         for path in paths:
             self._file(path, base.get(path), ours.get(path), theirs.get(path))
-            told.add(1)
-        told.finish()
+            counter.add(1)
+        counter.finish()
 
     def _file(self, path: str, base: Part | None, ours: Part | None, theirs: Part | None) -> None:
         was, here, there = _digest(base), _digest(ours), _digest(theirs)

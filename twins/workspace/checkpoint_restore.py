@@ -17,7 +17,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
@@ -34,7 +33,7 @@ from twins.installer.receipts import Receipts
 from twins.installer.staging import abandon, make_staging, new_id, stage_file, stage_parts
 from twins.trust.quarantine import QuarantineList
 from twins.workspace.bonds import FILE as BONDS
-from twins.workspace.checkpoints import Checkpoint, Checkpoints
+from twins.workspace.checkpoints import Checkpoint, Checkpoints, RestoreView
 from twins.workspace.identity_file import FILE as IDENTITY
 from twins.workspace.rappid import same
 from twins.workspace.twin import Twin
@@ -72,7 +71,7 @@ class RestoreResult:
         """True when there is anything to do."""
         return bool(self.restored or self.removed)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RestoreView:
         """For the command line and the page."""
         return {
             "checkpoint": self.checkpoint.as_json(),
@@ -87,11 +86,11 @@ class RestoreResult:
 def plan_restore(checkpoints: Checkpoints, twin: Twin, selector: str = "") -> RestoreResult:
     """The plan of a restore. Reads every byte of the egg, writes nothing.
 
-    Raises ``NoSuchCheckpointError``, and ``BadEggError`` for one that is damaged or somebody else's.
+    Raises ``no_such_checkpoint``, and ``BadEggError`` for one that is damaged or somebody else's.
     """
     checkpoint = checkpoints.find(twin, selector)
     with open_egg(checkpoint.egg) as opened:
-        return _Difference(twin, checkpoint, opened).told
+        return _Difference(twin, checkpoint, opened).result
 
 
 def restore(
@@ -100,7 +99,7 @@ def restore(
     twin: Twin,
     selector: str = "",
     *,
-    held: QuarantineList,
+    quarantine: QuarantineList,
     host: Workspace,
     now: datetime | None = None,
 ) -> RestoreResult:
@@ -116,24 +115,24 @@ def restore(
     try:
         receipts.mkdir(mode=0o700, parents=True, exist_ok=True)
         with exclusive_lock(receipts):  # no hatching meanwhile; and nobody takes what is staged for a crash's
-            recover_all(home, host, held)
+            recover_all(home, host, quarantine)
             checkpoint = checkpoints.find(twin, selector)
             root = Path(os.path.realpath(places.twins)) / twin.key
             stamps = _stamps(root)
             with open_egg(checkpoint.egg) as opened:
                 difference = _Difference(twin, checkpoint, opened)
-                done = difference.told
+                done = difference.result
                 if done.differs:
                     note = f"before going back to {checkpoint.id}"
                     done.before = checkpoints.make(twin, note=note, before=checkpoint.id, now=at)
-                    done.notes += _change_places(root, stamps, difference, at, held, home)
+                    done.notes += _change_places(root, stamps, difference, at, quarantine, home)
     except OSError as error:
         raise _from_disk(error, twin.name) from error
     return done
 
 
 def _change_places(
-    root: Path, stamps: Stamps, difference: _Difference, at: datetime, held: QuarantineList, home: Path
+    root: Path, stamps: Stamps, difference: _Difference, at: datetime, quarantine: QuarantineList, home: Path
 ) -> list[str]:
     """Builds the folder of then beside the one of now, and swaps them; what could not be tidied up."""
     ident = new_id(at)
@@ -144,7 +143,7 @@ def _change_places(
         if _stamps(root) != stamps:
             raise TwinConflictError("The twin changed meanwhile; it was left as it is.", do="Try again.")
         with exclusive_lock(root):
-            return apply_journal(staging, _swap(root, staging, home, ident), held, home)
+            return apply_journal(staging, _swap(root, staging, home, ident), quarantine, home)
     except BaseException:
         abandon(staging)
         raise
@@ -169,7 +168,7 @@ class _Difference:
         self.parts = {path: part for path, part in parts.items() if path not in odd}
         with LinkFreeFolder(twin.workspace.root) as walk:
             self.same = {path for path, part in self.parts.items() if _is_same(walk, path, part)}
-        self.told = RestoreResult(
+        self.result = RestoreResult(
             checkpoint,
             sorted(self.parts.keys() - self.same),
             sorted(self.paths - self.parts.keys()),

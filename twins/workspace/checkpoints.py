@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 import orjson
@@ -37,12 +37,29 @@ _ID = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z")
 _TRIES = 3
 
 
-class NoSuchCheckpointError(TwinError):
-    """A twin has no checkpoint of that name, or none at all."""
+class CheckpointRow(TypedDict):
+    """A checkpoint: when it was made, its egg, and ``before``: the rollback that made it."""
 
-    code = "no_such_checkpoint"
-    status = 404
-    exit_code = 4
+    id: str
+    at: str
+    note: str
+    before: str
+    files: int | None
+    records: int | None
+    size: int
+    sha256: str
+    path: str
+
+
+class RestoreView(TypedDict):
+    """A restore, done or planned, see ``RestoreResult``."""
+
+    checkpoint: CheckpointRow
+    before: CheckpointRow | None
+    restored: list[str]
+    removed: list[str]
+    kept: int
+    notes: list[str]
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -68,7 +85,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
         day, _, clock = self.id.partition("T")
         return f"{day}T{clock.replace('-', ':')}"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> CheckpointRow:
         """For the command line and the page."""
         return {
             "id": self.id,
@@ -119,7 +136,7 @@ class Checkpoints:
             at = (now or datetime.now(UTC)).astimezone(UTC)
             while (egg := folder / f"{_id(at)}.egg").exists():
                 at += timedelta(milliseconds=1)
-            said = {
+            manifest = {
                 "schema": SCHEMA,
                 "at": utc(at),
                 "note": " ".join(note.split())[:MAX_NOTE],
@@ -129,10 +146,10 @@ class Checkpoints:
             }
             counted = _Counted(self._conversations(twin.key))
             try:
-                _write(egg, said)  # why comes first, for an egg that nobody knows the reason of misleads
+                _write(egg, manifest)  # why comes first, for an egg that nobody knows the reason of misleads
                 packed = self._packed(twin, egg, at, counted)
                 found = {"sha256": packed.sha256, "size": packed.size, "files": packed.files}
-                _write(egg, {**said, **found, "records": counted.records})
+                _write(egg, {**manifest, **found, "records": counted.records})
             except BaseException:
                 egg.unlink(missing_ok=True)
                 egg.with_suffix(".json").unlink(missing_ok=True)
@@ -151,7 +168,7 @@ class Checkpoints:
     def find(self, twin: Twin, selector: str = "") -> Checkpoint:
         """The checkpoint whose id is ``selector``, or begins so; without one, the latest that was asked for.
 
-        Raises ``NoSuchCheckpointError``; ``TwinConflictError`` when several begin so.
+        Raises ``no_such_checkpoint``; ``TwinConflictError`` when several begin so.
         """
         every = self.listing(twin.key)
         wanted = selector.strip().removesuffix(".egg")
@@ -166,7 +183,11 @@ class Checkpoints:
         if not found:
             what = f'no checkpoint "{wanted[:40]}"' if wanted else "no checkpoint"
             verb = "checkpoints" if every else "checkpoint"
-            raise NoSuchCheckpointError(f"{twin.name} has {what}.", do=f"rappd twins {verb} {twin.key[:12]}")
+            raise TwinError(
+                f"{twin.name} has {what}.",
+                do=f"rappd twins {verb} {twin.key[:12]}",
+                code="no_such_checkpoint",
+            )
         return found[0]
 
     def _packed(self, twin: Twin, egg: Path, at: datetime, counted: _Counted) -> PackedEgg:

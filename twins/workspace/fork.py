@@ -24,8 +24,9 @@ from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import MAX_NAME, Identity
 from twins.workspace.listing import scan
 from twins.workspace.new_twin_staging import staged_twin
+from twins.workspace.rappid import mint_rappid
 from twins.workspace.souls import default_soul, proper_soul
-from twins.workspace.twin import Twin, mint_rappid, settle
+from twins.workspace.twin import Twin, settle
 from twins.workspace.workspace import TwinLayout, Workspace
 
 # Of the dot-names in a workspace only these belong to its twin.
@@ -53,7 +54,7 @@ def fork(
     places: TwinLayout,
     original: Twin,
     *,
-    held: QuarantineList,
+    quarantine: QuarantineList,
     owner: str,
     name: str = "",
     now: datetime | None = None,
@@ -77,7 +78,7 @@ def fork(
         workspace.create()
         identity.write(staged)
         record_event(workspace, "birth", at=at, note=f"forked from {original.rappid.text}")
-        held.copy(original.workspace.root, places.active(rappid.key))
+        quarantine.copy(original.workspace.root, places.active(rappid.key))
         return Fork(settle(places, staged, identity), copying.files, sorted(copying.left))
 
 
@@ -139,9 +140,9 @@ def _copy(source: int, copy: int, status: os.stat_result) -> None:
 
 
 def _free_name(places: TwinLayout, name: str) -> str:
-    taken = {twin.name for twin in scan(places).twins}
+    used_names = {twin.name for twin in scan(places).twins}
     start, count = name[: MAX_NAME - 20], 1
-    while (free := f"{start} (fork{f' {count}' if count > 1 else ''})") in taken:
+    while (free := f"{start} (fork{f' {count}' if count > 1 else ''})") in used_names:
         count += 1
     return free
 

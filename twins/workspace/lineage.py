@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TypedDict, cast
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -16,6 +16,20 @@ from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout
 
 _MAX_TOMBSTONE = 1 << 20
+
+
+class RelativeRow(TypedDict):
+    """A member of a family tree, see ``Relative``."""
+
+    rappid: str
+    name: str
+    kind: str
+    key: str
+    state: str
+    born_at: str
+    parent: str
+    depth: int
+    looped: bool
 
 
 class Relative(msgspec.Struct, frozen=True):
@@ -36,9 +50,9 @@ class Relative(msgspec.Struct, frozen=True):
     depth: int = 0
     looped: bool = False
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> RelativeRow:
         """The object that ``--json`` and the page show."""
-        return asdict(self)
+        return cast(RelativeRow, asdict(self))
 
 
 class Families:
@@ -65,19 +79,19 @@ class Families:
         for identity, member in self._members.items():
             if member.parent:
                 self._children.setdefault(self._of(member.parent), []).append(identity)
-        for line in self._children.values():
-            line.sort(key=lambda identity: _age(self._members[identity]))
+        for siblings in self._children.values():
+            siblings.sort(key=lambda identity: _age(self._members[identity]))
 
     def ancestors(self, rappid: Rappid) -> list[Relative]:
         """The chain upward, parent first. Ends at a founder, at one who is elsewhere, or where it loops."""
-        line, looped = self._line(self._of(rappid.text))
-        chain = [replace(self._members[one], depth=depth) for depth, one in enumerate(line[1:], 1)]
+        ancestry, looped = self._line(self._of(rappid.text))
+        chain = [replace(self._members[one], depth=depth) for depth, one in enumerate(ancestry[1:], 1)]
         if looped and chain:
             chain[-1] = replace(chain[-1], looped=True)
         return chain
 
     def children(self, rappid: Rappid) -> list[Relative]:
-        """Those who name it as their parent, the oldest first."""
+        """The twins that name ``rappid`` as their parent, the oldest first."""
         return [replace(self._members[one], depth=1) for one in self._children.get(self._of(rappid.text), [])]
 
     def tree(self, rappid: Rappid | None = None) -> list[Relative]:
@@ -101,13 +115,13 @@ class Families:
 
     def _line(self, identity: str) -> tuple[list[str], bool]:
         """One and its ancestors, upward, and whether the next would be one of them again."""
-        line = {identity: None}  # in order
+        ancestry = {identity: None}  # in order
         while (member := self._members.get(identity)) is not None and member.parent:
             identity = self._of(member.parent)
-            if identity in line:
-                return list(line), True
-            line[identity] = None
-        return list(line), False
+            if identity in ancestry:
+                return list(ancestry), True
+            ancestry[identity] = None
+        return list(ancestry), False
 
     def _top(self, identity: str) -> str:
         return self._line(identity)[0][-1]

@@ -11,10 +11,8 @@ import os
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 import msgspec
-from msgspec.structs import asdict
 
 from agents.storage.safe_fs import SafeTree
 from twins.errors import BadFileError, BadRappidError, NoSuchTwinError, TwinConflictError
@@ -64,10 +62,6 @@ class Row(msgspec.Struct, frozen=True):
     last_talk: float | None
     born_at: str
     parent_rappid: str
-
-    def as_json(self) -> dict[str, Any]:
-        """The object that ``--json`` and the page show."""
-        return asdict(self)
 
 
 class Listing(msgspec.Struct):

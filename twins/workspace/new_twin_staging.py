@@ -27,13 +27,13 @@ def staged_twin(places: TwinLayout, key: str) -> Iterator[Path]:
     """
     name = f"{places.active(key).name}.{secrets.token_hex(6)}"
     places.staging.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         with exclusive_lock(places.staging):
             remove_leftovers(places.staging.iterdir())
             staged = places.staging / name
             staged.mkdir(mode=0o700)
             # Locked for as long as it is built, so that nobody takes it for a leftover.
-            held.enter_context(exclusive_lock(staged))
+            stack.enter_context(exclusive_lock(staged))
         try:
             yield staged
         finally:

@@ -176,3 +176,8 @@ def _widen(octets: bytes) -> str:
 
 _LOOKS = "A rappid looks like rappid:@owner/name: and 64 hex digits."
 _SPELLED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "æ": "ae", "œ": "oe", "ø": "oe"})
+
+
+def mint_rappid(owner: str, name: str, entropy: bytes | None = None) -> Rappid:
+    """A new rappid whose labels are derived from free text."""
+    return Rappid.mint(label(owner, MAX_OWNER, otherwise="local"), label(name), entropy)

@@ -11,7 +11,7 @@ from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.workspace.bonds import record_event
 from twins.workspace.identity_file import DEFAULT_KIND, Identity, proper_kind, proper_name
 from twins.workspace.new_twin_staging import move_into_place, staged_twin
-from twins.workspace.rappid import MAX_OWNER, Rappid, label
+from twins.workspace.rappid import Rappid, mint_rappid
 from twins.workspace.souls import default_soul, proper_soul
 from twins.workspace.workspace import TwinLayout, Workspace, exclusive_lock
 
@@ -34,7 +34,7 @@ class Twin(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Its folder's name."""
+        """The name of the twin's folder."""
         return self.workspace.root.name
 
     @property
@@ -51,11 +51,6 @@ class Twin(msgspec.Struct, frozen=True):
     def kind(self) -> str:
         """One of ``KINDS``, or whatever its maker wrote."""
         return self.identity.kind
-
-    @property
-    def parent(self) -> Rappid | None:
-        """The twin it was forked from."""
-        return self.identity.parent
 
     @property
     def born_at(self) -> str:
@@ -120,11 +115,6 @@ def adopt(
         identity.write(workspace.root)
         record_event(workspace, "adoption", at=at)
     return Twin(workspace, identity)
-
-
-def mint_rappid(owner: str, name: str, entropy: bytes | None = None) -> Rappid:
-    """A new rappid whose labels are derived from free text."""
-    return Rappid.mint(label(owner, MAX_OWNER, otherwise="local"), label(name), entropy)
 
 
 def settle(places: TwinLayout, staged: Path, identity: Identity) -> Twin:

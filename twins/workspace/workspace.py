@@ -197,9 +197,9 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
     except FileNotFoundError as error:
         raise _gone(folder) from error
     try:
-        with ExitStack() as held:
+        with ExitStack() as stack:
             try:
-                held.enter_context(lock(handle))
+                stack.enter_context(lock(handle))
             except TimeoutError as error:
                 raise TwinConflictError(
                     "Something else is writing there; nothing was changed.", do="Try again."

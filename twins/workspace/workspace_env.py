@@ -53,9 +53,9 @@ _BLANKS = re.compile(rf"[^\S\r\n]{{{_MAX_BLANKS}}}")
 
 
 class WorkspaceVariables(NamedTuple):
-    """Variables of one ``.env``. ``taken``: name to value; ``left_out``: names that are never taken."""
+    """Variables of one ``.env``. ``accepted``: name to value; ``left_out``: names that are never taken."""
 
-    taken: dict[str, str]
+    accepted: dict[str, str]
     left_out: tuple[str, ...] = ()
 
 
@@ -78,8 +78,8 @@ def parse(text: str) -> WorkspaceVariables:
     if len(found) > MAX_VARIABLES:
         raise BadFileError(f"{FILE} has more than {MAX_VARIABLES} variables; none of it is used.", do=_DO)
     known = _resolved(found)
-    taken = {name: value for name, value in known.items() if not is_reserved(name)}
-    return WorkspaceVariables(taken, tuple(sorted(known.keys() - taken.keys())))
+    accepted = {name: value for name, value in known.items() if not is_reserved(name)}
+    return WorkspaceVariables(accepted, tuple(sorted(known.keys() - accepted.keys())))
 
 
 def decode(content: bytes) -> str:
@@ -108,7 +108,7 @@ def masked(content: bytes) -> str:
         found = parse(decode(content))
     except BadFileError as problem:
         return f"# {problem}\n"
-    rows = [f"{name}={'…' if value else ''}" for name, value in found.taken.items()]
+    rows = [f"{name}={'…' if value else ''}" for name, value in found.accepted.items()]
     rows += [f"# {name}: never taken from a workspace" for name in found.left_out]
     return "".join(f"{row}\n" for row in rows)
 

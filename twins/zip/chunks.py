@@ -26,20 +26,20 @@ def of_bytes(content: bytes) -> Iterator[bytes]:
 
 def of_parts(parts: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes as ``parts``, cut anew."""
-    held = bytearray()
+    buffer = bytearray()
     for part in parts:
-        if not held and len(part) == PIECE:
+        if not buffer and len(part) == PIECE:
             yield part
             continue
         rest = memoryview(part)
-        while len(held) + len(rest) >= PIECE:
-            taken = PIECE - len(held)
-            yield bytes(held + rest[:taken])
-            held.clear()
-            rest = rest[taken:]
-        held += rest
-    if held:
-        yield bytes(held)
+        while len(buffer) + len(rest) >= PIECE:
+            missing = PIECE - len(buffer)
+            yield bytes(buffer + rest[:missing])
+            buffer.clear()
+            rest = rest[missing:]
+        buffer += rest
+    if buffer:
+        yield bytes(buffer)
 
 
 def opened(path: Path, name: str) -> tuple[int, int]:

@@ -101,8 +101,8 @@ def _bare_members(window: FileSlice, plain: DirectoryColumns, end: int) -> list[
         return None
     if any(flags & SIZES_FOLLOW for flags in set(plain.flags)):
         return None
-    told = [LOCAL_SIGN + record[2:26] + b"\0\0" + record[FIXED:] for record in plain.records]
-    if told != list(_heads(window, starts, lengths)):
+    headers = [LOCAL_SIGN + record[2:26] + b"\0\0" + record[FIXED:] for record in plain.records]
+    if headers != list(_heads(window, starts, lengths)):
         return None
     stored = map(STORED.__eq__, plain.methods)
     found = map(Member, plain.names, plain.sizes, plain.compressed, plain.crcs, stored, places)
@@ -170,11 +170,11 @@ def _compare(
             size, compressed = wide
     elif FULL32 in (size, compressed):
         raise window.damaged(name)
-    told = (crc, compressed, size)
-    if told == (entry.crc, entry.compressed, entry.size):
+    sizes = (crc, compressed, size)
+    if sizes == (entry.crc, entry.compressed, entry.size):
         return
     later = flags & SIZES_FOLLOW
-    if not later or any(a not in (0, b) for a, b in zip(told, entry[6:9], strict=True)):
+    if not later or any(a not in (0, b) for a, b in zip(sizes, entry[6:9], strict=True)):
         raise window.hostile(f"{name} has two sizes")
 
 
@@ -194,11 +194,11 @@ def _descriptor(entry: Entry, data: int, rest: int, window: FileSlice, deviation
             raise window.hostile(f"This egg hides bytes behind {name}")
         octets = octets[4:]
     width = 4 if len(octets) == 12 else 8
-    told = (
+    header = (
         int.from_bytes(octets[:4], "little"),
         int.from_bytes(octets[4 : 4 + width], "little"),
         int.from_bytes(octets[4 + width :], "little"),
     )
-    if told != (entry.crc, entry.compressed, entry.size):
+    if header != (entry.crc, entry.compressed, entry.size):
         raise window.hostile(f"{name} has two sizes")
     deviations["Sizes follow the files."] = None

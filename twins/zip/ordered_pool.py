@@ -58,7 +58,7 @@ class OrderedThreadPool(Generic[T]):
                 return [work()]
             self._pool = _pool(self._threads)
         self._pending.append(self._pool.submit(work))
-        return [self._taken()] if len(self._pending) > self._threads * (1 + _AHEAD) else []
+        return [self._next_result()] if len(self._pending) > self._threads * (1 + _AHEAD) else []
 
     def each(self, works: Iterable[Callable[[], T]]) -> Iterator[T]:
         """The results of all of these, in their order."""
@@ -69,16 +69,16 @@ class OrderedThreadPool(Generic[T]):
     def rest(self) -> Iterator[T]:
         """Items that were handed in and not taken yet."""
         while self._pending:
-            yield self._taken()
+            yield self._next_result()
 
     def unless_stopped(self, pieces: Iterable[bytes]) -> Iterator[bytes]:
-        """``pieces``, until nobody wants them any more; then it raises ``InboundCancelledError``. For work that takes long."""
+        """``pieces``, until nobody wants them any more; then it raises ``stopped``. For work that takes long."""
         for piece in pieces:
             if self._stopped:
                 raise PoolStoppedError
             yield piece
 
-    def _taken(self) -> T:
+    def _next_result(self) -> T:
         next_one = self._pending.popleft()
         if self._meanwhile is not None:
             while not next_one.done():

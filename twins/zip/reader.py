@@ -77,19 +77,19 @@ class Archive:
 
     @property
     def members(self) -> tuple[Member, ...]:
-        """Its files in the order of its list."""
+        """The archive's files in the order of its list."""
         self.look_through()
         assert self._located is not None
         return tuple(self._located.members)
 
     @property
     def names(self) -> list[str]:
-        """Their names."""
+        """The names of the archive's files."""
         return list(self._directory.files)
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """Their names, with the bytes that each unpacks to."""
+        """The names of the archive's files, with the bytes that each unpacks to."""
         return self._directory.files
 
     @property

@@ -45,9 +45,9 @@ def before_length(raw: bytes, *, room: bool) -> int:
     return LOCAL.size + len(raw) + (_ROOM if room else 0)
 
 
-def before(told: MemberRecord, moment: tuple[int, int]) -> bytes:
+def before(record: MemberRecord, moment: tuple[int, int]) -> bytes:
     """The record before a file."""
-    raw, room, method, crc, compressed, size = told
+    raw, room, method, crc, compressed, size = record
     if not room:
         return LOCAL.pack(
             LOCAL_SIGN, _VERSION, UTF8, method, *moment, crc, compressed, size, len(raw), 0
@@ -58,9 +58,9 @@ def before(told: MemberRecord, moment: tuple[int, int]) -> bytes:
     return head + raw + _wide(size, compressed)
 
 
-def listed(told: MemberRecord, moment: tuple[int, int], offset: int) -> bytes:
+def listed(record: MemberRecord, moment: tuple[int, int], offset: int) -> bytes:
     """The record in the list; numbers of more than 32 bits go to a ZIP64 field."""
-    raw, room, method, crc, compressed, size = told
+    raw, room, method, crc, compressed, size = record
     extra = b""
     if max(size, compressed, offset) >= FULL32:
         extra = _wide(*(number for number in (size, compressed, offset) if number >= FULL32))

@@ -217,13 +217,13 @@ class ArchiveWriter:
         size = len(content)
         shrinks = not self._only_stored and len(packed) < size and not self._too_thin(size)
         method, octets = (DEFLATED, packed) if shrinks else (STORED, content)
-        told = MemberRecord(raw, False, method, crc, len(octets), size)
+        record = MemberRecord(raw, False, method, crc, len(octets), size)
         offset = self._offset
-        self._put(before(told, self._moment), octets)
-        self._enter(told, offset)
+        self._put(before(record, self._moment), octets)
+        self._enter(record, offset)
 
     def _append_first(self, stream: _Stream, content: bytes, packed: bytes) -> None:
-        """Its record is filled in at the end."""
+        """Writes the first file; its record is filled in at the end."""
         if self._only_stored:
             stream.shrinks = False
         stream.offset = self._offset
@@ -244,25 +244,25 @@ class ArchiveWriter:
         compressed = self._offset - offset - before_length(raw, room=room)
         if not room and max(size, compressed) >= FULL32:
             self._refuse_wide()
-        told = MemberRecord(raw, room, DEFLATED if stream.shrinks else STORED, stream.crc, compressed, size)
+        record = MemberRecord(raw, room, DEFLATED if stream.shrinks else STORED, stream.crc, compressed, size)
         self._flush()
         self._file.seek(offset)
-        self._file.write(before(told, self._moment))
+        self._file.write(before(record, self._moment))
         self._file.seek(self._offset)
-        self._enter(told, offset)
+        self._enter(record, offset)
 
     def _too_thin(self, size: int) -> bool:
         """True when the reader could take the archive for a bomb, were ``size`` more bytes to shrink to nothing."""
         content = self._content_bytes + size
         return content > self._limits.harmless and content * _THINNEST > self._offset * self._limits.ratio
 
-    def _enter(self, told: MemberRecord, offset: int) -> None:
-        self._content_bytes += told.size
+    def _enter(self, record: MemberRecord, offset: int) -> None:
+        self._content_bytes += record.size
         if self._content_bytes > self._limits.total:
             raise BadFileError(f"An egg holds {self._limits.total >> 30} GB at most", do="pack less")
         if offset >= FULL32:
             self._refuse_wide()
-        self._list.append(listed(told, self._moment, offset))
+        self._list.append(listed(record, self._moment, offset))
 
     def _refuse_wide(self) -> None:
         if self._only_stored:

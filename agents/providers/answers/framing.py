@@ -43,7 +43,7 @@ class Done(msgspec.Struct, frozen=True):
 
 
 class Unreadable(msgspec.Struct, frozen=True):
-    """Something that is no JSON: ``text`` is its beginning. ``too_long``: it went beyond ``MOST_BYTES``."""
+    """Bytes that are no JSON: ``text`` is its beginning. ``too_long``: it went beyond ``MOST_BYTES``."""
 
     text: str
     too_long: bool = False

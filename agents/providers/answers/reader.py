@@ -48,7 +48,7 @@ class Ending(StrEnum):
     NO_ANSWER = "no_answer"
     """JSON came, but nothing in it is an answer."""
     NOT_A_MODEL_SERVER = "not_a_model_server"
-    """Something that is no JSON at all came: a web page, a proxy's sentence."""
+    """No JSON at all came, but a web page or a proxy's sentence."""
     TOO_LONG = "too_long"
     """A line or body beyond the limits of this reader."""
 

@@ -119,7 +119,7 @@ class ThoughtSplitter:
     """Splits a leading ``<think>…</think>`` off a text, whatever its pieces; one that is never closed is all thought."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._pending = ""
         self._closing = ""
         self._decided = False
         self._trim = False
@@ -128,32 +128,35 @@ class ThoughtSplitter:
         """The thought and the answer in ``piece``."""
         if self._decided and not self._closing:
             return "", self._answer(piece)
-        self._held += piece
+        self._pending += piece
         if not self._decided and not self._decide():
             return "", ""
         if not self._closing:
-            held, self._held = self._held, ""
-            return "", held
-        thought, found, rest = self._held.partition(self._closing)
+            pending, self._pending = self._pending, ""
+            return "", pending
+        thought, found, rest = self._pending.partition(self._closing)
         if found:
-            self._held, self._closing, self._trim = "", "", True
+            self._pending, self._closing, self._trim = "", "", True
             return thought, self._answer(rest)
-        keep = _begun(self._held, self._closing)
-        thought, self._held = self._held[: len(self._held) - keep], self._held[len(self._held) - keep :]
+        keep = _begun(self._pending, self._closing)
+        thought, self._pending = (
+            self._pending[: len(self._pending) - keep],
+            self._pending[len(self._pending) - keep :],
+        )
         return thought, ""
 
     def finish(self) -> tuple[str, str]:
         """The thought and the answer that were held back."""
-        held, self._held = self._held, ""
-        return (held, "") if self._closing else ("", held)
+        pending, self._pending = self._pending, ""
+        return (pending, "") if self._closing else ("", pending)
 
     def _decide(self) -> bool:
         """Looks if the text begins with a thought; False while too little of it is there."""
-        text = self._held.lstrip()
+        text = self._pending.lstrip()
         for opening in _OPENINGS:
             if text.startswith(opening):
                 self._closing = opening.replace("<", "</").replace("[", "[/")
-                self._held = text[len(opening) :]
+                self._pending = text[len(opening) :]
                 self._decided = True
                 return True
         if any(opening.startswith(text) for opening in _OPENINGS):

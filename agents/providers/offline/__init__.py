@@ -1,5 +1,6 @@
 """Keyword matching: picks an agent and fills its arguments from the words alone, without a model.
 
-``brain`` is the provider; ``route`` decides, ``match`` scores agents, ``arguments`` fills schemas,
-``speak`` and ``present`` word the answers. Pure functions: no network, no files, nothing learned.
+``next_step`` continues a conversation, ``route`` decides on one sentence (``spoken_commands`` has those with a form of
+their own), ``tool_index`` finds agents, ``arguments`` fills schemas from ``typed_values`` and ``free_text``, ``responses``
+words the answers. Pure functions: no network, no files, nothing learned.
 """

@@ -3,18 +3,173 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import orjson
 
+from agents.contract.schema_check import fits
 from agents.providers.offline import free_text
-from agents.providers.offline.choices import Choice, choose, switch
-from agents.providers.offline.schema import Param, Profile
-from agents.providers.offline.schema_check import fits
+from agents.providers.offline.tool_index import Param, Profile
 from agents.providers.offline.typed_values import assign, typed, whole
-from agents.providers.offline.utterance import Found, Utterance, Word, compact
+from agents.providers.offline.utterance import Found, Utterance
+from agents.providers.offline.vocabulary import (
+    BOTH_WAYS,
+    CHOICE_WORDS,
+    STOP,
+    Word,
+    compact,
+    name_words,
+    stem,
+    word_set,
+)
 from envelopes.codecs.strict_json import too_deep
+
+_NO = word_set("no without not exclude excluding disable skip dont off omit")
+_ORDER = 1.5  # what opening the sentence adds to sureness
+_POLITE = word_set(
+    "please hey hi hello ok okay can could would will you i want to need lets let us me so now then and"
+)
+_SWITCHED = word_set("turn switch turned power light lights lamp set put keep leave it them")
+_HELPERS = word_set("is has include with enable use allow should the in of to as by")
+
+
+@dataclass(slots=True, frozen=True)
+class Choice:
+    """The value chosen, how sure that is (0-3), and the words that said it."""
+
+    value: Any
+    sureness: float
+    words: tuple[Word, ...]
+
+
+def choose(param: Param, utterance: Utterance, profile: Profile) -> Choice | None:
+    """The value of ``param.choices`` that the utterance names, or means (sureness below 2), if any."""
+    best: Choice | None = None
+    for value in param.choices:
+        found = _named(value, utterance, profile) or _meant(value, utterance, profile)
+        if found is None:
+            continue
+        if _leads(found, utterance):
+            found = Choice(found.value, found.sureness + _ORDER, found.words)
+        if best is None or _rank(found) > _rank(best):
+            best = found
+    return best
+
+
+def switch(param: Param, utterance: Utterance, profile: Profile) -> Choice | None:
+    """True when a yes-or-no parameter is mentioned: true, or false after "no", "without" and the like."""
+    wanted = [stem(word) for word in name_words(param.name) if word not in _HELPERS]
+    if not wanted:
+        return None
+    words = _run(wanted, utterance.words)
+    if not words:
+        return None
+    if all(word.stem in profile.name_stems for word in words):
+        return None
+    place = utterance.words.index(words[0])
+    before = {word.text for word in utterance.words[max(0, place - 2) : place]}
+    return Choice(not before & _NO, 2.0, words)
+
+
+def _named(value: Any, utterance: Utterance, profile: Profile) -> Choice | None:
+    """Every word of ``value`` is in the utterance."""
+    if not isinstance(value, str):
+        return _number(value, utterance)
+    if value.casefold() in BOTH_WAYS:
+        return _on_or_off(value, utterance)
+    parts = name_words(value)
+    if not parts:
+        return None
+    exact = _run(parts, utterance.words, exactly=True)
+    words = exact or _run([stem(part) for part in parts], utterance.words)
+    if not words:
+        return None
+    sureness = 2.0 + 0.2 * len(parts) + (0.1 if exact else 0.0)
+    if all(_in_name(word, utterance, profile) for word in words):
+        sureness = 0.6
+    return Choice(value, sureness, words)
+
+
+def _meant(value: Any, utterance: Utterance, profile: Profile) -> Choice | None:
+    """The verb of ``value`` (``show`` of ``show_board``) or a word that stands for it is in the utterance."""
+    if not isinstance(value, str):
+        return None
+    parts = name_words(value)
+    if not parts or parts[0] in BOTH_WAYS:
+        return None
+    rest = sum(stem(part) in {word.stem for word in utterance.words} for part in parts[1:]) * 0.2
+    signs = frozenset(CHOICE_WORDS.get(parts[0], "").split())
+    for word in utterance.words:
+        if len(parts) > 1 and word.stem == stem(parts[0]):
+            return Choice(value, 1.5 + rest, (word,))
+        if word.text in signs:
+            weak = parts[0] == "fact"
+            return Choice(value, (0.2 if weak else 1.0) + rest, (word,))
+    return None
+
+
+def _on_or_off(value: str, utterance: Utterance) -> Choice | None:
+    for place, word in enumerate(utterance.words):
+        if word.text != value.casefold():
+            continue
+        before = {near.text for near in utterance.words[max(0, place - 4) : place]}
+        if value == "off" or before & _SWITCHED or place == len(utterance.words) - 1:
+            return Choice(value, 2.2, (word,))
+    return None
+
+
+def _leads(choice: Choice, utterance: Utterance) -> bool:
+    """True when the sentence begins with the word: "put milk on the list" adds, whatever else it names."""
+    opening = next((word for word in utterance.words if word.text not in _POLITE), None)
+    return bool(choice.words) and choice.words[0] is opening
+
+
+def _number(value: Any, utterance: Utterance) -> Choice | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    for number in utterance.numbers:
+        if number.value == value:
+            words = tuple(word for word in utterance.words if number.start <= word.start < number.end)
+            return Choice(value, 2.0, words)
+    return None
+
+
+def _in_name(word: Word, utterance: Utterance, profile: Profile) -> bool:
+    """True when the word only spells the agent's name: ``list`` in "my todo list"."""
+    if word.stem not in profile.name_stems or len(profile.name_stems) < 2:
+        return False
+    place = utterance.words.index(word)
+    beside = utterance.words[max(0, place - 2) : place] + utterance.words[place + 1 : place + 2]
+    return any(near.stem in profile.name_stems and near.text not in STOP for near in beside) or any(
+        one.stem in profile.name_stems or stem(one.text + other.text) in profile.name_stems
+        for one, other in pairwise(beside)
+    )
+
+
+def _run(parts: Sequence[str], words: list[Word], *, exactly: bool = False) -> tuple[Word, ...]:
+    """The words that spell ``parts`` next to each other, or joined in one, or else anywhere."""
+    texts = [word.text if exactly else word.stem for word in words]
+    for place in range(len(texts) - len(parts) + 1):
+        if texts[place : place + len(parts)] == list(parts):
+            return tuple(words[place : place + len(parts)])
+    joined = "".join(parts)
+    for place, (word, text) in enumerate(zip(words, texts, strict=True)):
+        if text == joined:
+            return (word,)
+        after = words[place + 1] if place + 1 < len(words) else None
+        if len(parts) == 1 and after is not None and word.text + after.text == joined:
+            return (word, after)
+    if len(parts) > 1 and all(part in texts for part in parts):
+        return tuple(words[texts.index(part)] for part in parts)
+    return ()
+
+
+def _rank(choice: Choice) -> tuple[float, int]:
+    return choice.sureness, -choice.words[0].start if choice.words else 0
+
 
 _NEUTRAL = frozenset(("fact", "general", "other", "any", "auto", "default", "normal", "note"))
 _OBJECT = re.compile(r"\{.{0,4000}\}", re.S)
@@ -30,7 +185,7 @@ class Filled:
 
     arguments: dict[str, Any] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
-    taken: list[Found] = field(default_factory=list)
+    used: list[Found] = field(default_factory=list)
 
 
 def fill(profile: Profile, utterance: Utterance) -> Filled:
@@ -82,11 +237,11 @@ class _Filling:
         if not fits(value, param.schema) or not _travels(param.name, value):
             return False
         self.filled.arguments[param.name] = value
-        self.filled.taken += [Found(None, place.start, place.end) for place in places]
+        self.filled.used += [Found(None, place.start, place.end) for place in places]
         return True
 
     def _free(self, found: list[Found]) -> list[Found]:
-        return [one for one in found if not Utterance.inside(one, self.filled.taken)]
+        return [one for one in found if not Utterance.inside(one, self.filled.used)]
 
     def _written_out(self) -> None:
         """``city=Berlin``, ``due date: tomorrow``, or a JSON object."""
@@ -126,24 +281,24 @@ class _Filling:
             choice = choose(param, self.utterance, self.profile)
             if choice is None or (choice.sureness < 2 and not param.required):
                 continue
-            self._set(param, choice.value, *(choice.said if _is_spent(choice) else ()))
+            self._set(param, choice.value, *(choice.words if _is_spent(choice) else ()))
 
     def _typed(self) -> None:
         for param in self._open():
-            found = self._free(typed(param, self.utterance, self.profile, self.filled.taken))
+            found = self._free(typed(param, self.utterance, self.profile, self.filled.used))
             if found:
                 self._set(param, found[0].value, found[0])
 
     def _numbers(self) -> None:
         params = self._open("integer", "number")
-        for param, value, place in assign(params, self.utterance, self.profile, self.filled.taken):
+        for param, value, place in assign(params, self.utterance, self.profile, self.filled.used):
             self._set(param, value, place)
 
     def _switches(self) -> None:
         for param in self._open("boolean"):
             choice = switch(param, self.utterance, self.profile)
             if choice is not None:
-                self._set(param, choice.value, *choice.said)
+                self._set(param, choice.value, *choice.words)
 
     def _quoted(self) -> None:
         quotes = self._free(self.utterance.quoted)
@@ -166,7 +321,7 @@ class _Filling:
 
     def _after_prepositions(self) -> None:
         for param in self._open("slot", "place", "timezone", "language", "text"):
-            found = free_text.after_preposition(param, self.utterance, self.profile, self.filled.taken)
+            found = free_text.after_preposition(param, self.utterance, self.profile, self.filled.used)
             if found is not None:
                 self._set(param, found.value, found)
 
@@ -186,7 +341,7 @@ class _Filling:
             elif param.stems & {"tag", "label", "hashtag"}:
                 found = [Found(m[1], m.start(), m.end()) for m in _TAG.finditer(self.utterance.text[:4_000])]
             if not found and _takes_text(param) and (param.required or kind == "slot"):
-                listed = free_text.listed(param, self.utterance, self.profile, self.filled.taken)
+                listed = free_text.listed(param, self.utterance, self.profile, self.filled.used)
                 if listed is not None:
                     self._set(param, _split(listed.value), listed)
                 continue
@@ -207,7 +362,7 @@ class _Filling:
             candidates = [p for p in self._open("text", "slot") if not p.named]
             candidates.sort(key=lambda param: param.kind != "text")
         for param in candidates[:1]:
-            rest = free_text.remainder(param, self.utterance, self.profile, self.filled.taken)
+            rest = free_text.remainder(param, self.utterance, self.profile, self.filled.used)
             if rest is None:
                 continue
             value: Any = (

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from agents.providers.offline.match import related
-from agents.providers.offline.schema import Param, Profile
-from agents.providers.offline.utterance import Found, Utterance, Word, compact, name_words, words
-from agents.providers.offline.vocabulary import STOP, VAGUE, word_set
+from agents.providers.offline.tool_index import Param, Profile
+from agents.providers.offline.utterance import Found, Utterance, words
+from agents.providers.offline.vocabulary import STOP, VAGUE, Word, compact, name_words, related, word_set
 
 TAKES_REST = word_set("text slot place path glob host symbol expression")
 """Kinds that may take what is left of a sentence."""
@@ -50,7 +49,7 @@ _SHORT = 4  # words of a message in which a bare word may be a host, a file or a
 
 
 def after_preposition(
-    param: Param, utterance: Utterance, profile: Profile, taken: list[Found]
+    param: Param, utterance: Utterance, profile: Profile, used: list[Found]
 ) -> Found | None:
     """The words after the preposition (or the name) that leads to values such as ``param``'s."""
     leading = _leading(param)
@@ -58,7 +57,7 @@ def after_preposition(
     own -= word_set("name title text number item label")
     if not leading and not own:
         return None
-    tokens = _Tokens(utterance, profile, taken)
+    tokens = _Tokens(utterance, profile, used)
     for place, token in enumerate(tokens.all[:60]):
         folded = token.value.casefold()
         if tokens.is_taken(place) or not (
@@ -74,9 +73,9 @@ def after_preposition(
     return None
 
 
-def listed(param: Param, utterance: Utterance, profile: Profile, taken: list[Found]) -> Found | None:
+def listed(param: Param, utterance: Utterance, profile: Profile, used: list[Found]) -> Found | None:
     """The part that enumerates things: after the parameter's name, or for a required one after "with"."""
-    tokens = _Tokens(utterance, profile, taken)
+    tokens = _Tokens(utterance, profile, used)
     own = {spelled for word in name_words(param.name) for spelled in (word, word.removesuffix("s"))}
     leading = ("with", "from", "of", "using", "for", "containing") if param.required else ()
     for place, token in enumerate(tokens.all[:60]):
@@ -94,9 +93,9 @@ def listed(param: Param, utterance: Utterance, profile: Profile, taken: list[Fou
     return None
 
 
-def remainder(param: Param, utterance: Utterance, profile: Profile, taken: list[Found]) -> Found | None:
+def remainder(param: Param, utterance: Utterance, profile: Profile, used: list[Found]) -> Found | None:
     """The rest when the words that chose the agent, the values taken and the polite words are gone."""
-    tokens = _Tokens(utterance, profile, taken)
+    tokens = _Tokens(utterance, profile, used)
     after_colon = _after_colon(utterance, tokens) if param.kind in ("text", "slot", "array") else None
     if after_colon is not None:
         return after_colon
@@ -130,17 +129,17 @@ def remainder(param: Param, utterance: Utterance, profile: Profile, taken: list[
 class _Tokens:
     """The tokens of one utterance as one agent sees them: which were used, which are its own words."""
 
-    def __init__(self, utterance: Utterance, profile: Profile, taken: list[Found]) -> None:
+    def __init__(self, utterance: Utterance, profile: Profile, used: list[Found]) -> None:
         self.utterance = utterance
         self.profile = profile
-        self.taken = taken
+        self.used = used
         self.all = utterance.tokens
 
     def folded(self, place: int) -> str:
         return str(self.all[place].value).casefold().replace("’", "'").removesuffix("'s").replace("'", "")
 
     def is_taken(self, place: int) -> bool:
-        return Utterance.inside(self.all[place], self.taken)
+        return Utterance.inside(self.all[place], self.used)
 
     def is_trigger(self, place: int) -> bool:
         """True when the token is a word of the agent's name or first sentence, or stands for one."""

@@ -1,14 +1,18 @@
-"""Decides the next step of a conversation without a model: one agent call, or an honest answer."""
+"""Decides the next step of a conversation without a model: one agent call, or an honest answer; and what leaves no doubt, for a model."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any
 
+import msgspec
+
 from agents.contract.agent import is_structural
-from agents.providers.offline.commands import ASKING, DOING, RESTORING, neighborhood_deed, twin_deed
-from agents.providers.offline.memory import RECALLING, asking_buddy, recalling, remembered
+from agents.contract.readable_results import failure_of, present
+from agents.contract.schema_check import fits
+from agents.providers.model_help import Ground, is_sure
 from agents.providers.offline.responses import (
     NO_MODEL,
     NOTHING_RUN,
@@ -18,11 +22,39 @@ from agents.providers.offline.responses import (
     nothing_fits,
     polite,
     recalled,
+    suggest,
     unclear,
 )
-from agents.providers.offline.result_format import present
 from agents.providers.offline.route import EXPLICIT, Decision, pleasantry, route
+from agents.providers.offline.spoken_commands import (
+    ASKING,
+    DOING,
+    RESTORING,
+    neighborhood_deed,
+    orders_remembering,
+    twin_deed,
+)
+from agents.providers.offline.tool_index import bare, index_of, raw
+from agents.providers.offline.utterance import Utterance
+from agents.providers.offline.vocabulary import FAINT, STOP, stem
 from agents.providers.provider import Message, Tool
+
+RECALLING = "ContextMemory"
+"""The agent that reads the memory."""
+BUDDY = "Buddy"
+"""The agent of a buddy, which has a memory of its own."""
+
+_MOST_KEYWORDS = 6
+_MOST_READ = 50
+_MOST_RECALLED = 3
+_SHORTEST = 3
+_SHARE = 0.5  # of the question's words; a memory must have more
+_ASKS = re.compile(
+    r"(?:(?:and|so|but|please|hey|ok(?:ay)?)[ ,]+)*(?:when|where|who|whom|whose|what|which|how|why|is|are|was|were|do|does|did|has|have|can)\b"
+)
+# An answer seldom repeats it: "the car is red", "bins go out on Tuesday".
+_KIND_ASKED = re.compile(r"\b(?:what|which)\s+(\w[\w-]*)")
+_MEMORY = re.compile(r"^- (.*?) \(Theme: [^()\n]*, Recorded: [^()\n]*\)$", re.MULTILINE | re.DOTALL)
 
 _NONE: Mapping[str, str] = {}
 _LONGEST_ANSWER = 12  # words of a message that may complete the one before
@@ -68,8 +100,56 @@ def decide(
 
 def lookup(decision: Decision, text: str, tools: Sequence[Tool]) -> Decision | None:
     """Looks a question that no agent answers up in the memory."""
-    call = recalling(text, tools) if decision.reason == "nothing" else None
-    return Decision(call[0], call[1], reason="call") if call is not None else None
+    return _recalling(text, tools) if decision.reason == "nothing" else None
+
+
+def keywords_of(text: str) -> list[str]:
+    """The words of a question by which a memory is found; none for what is no question."""
+    folded = text.strip().casefold()
+    if not (folded.endswith("?") or _ASKS.match(folded)):
+        return []
+    words = dict.fromkeys(re.findall(r"\w[\w-]*", folded))
+    return [word for word in words if len(word) >= _SHORTEST and word not in STOP | FAINT][:_MOST_KEYWORDS]
+
+
+def _recalling(text: str, tools: Sequence[Tool]) -> Decision | None:
+    """The call that looks a question up in the memory; None where it cannot be."""
+    # stems are found within the words of a memory, too: "serviced" in "service"
+    words = [stem(word) for word in keywords_of(text)]
+    return _asking(RECALLING, {"keywords": words, "max_messages": _MOST_READ}, tools) if words else None
+
+
+def _asking_buddy(text: str, tools: Sequence[Tool]) -> Decision | None:
+    """The call that looks a question up in what a buddy remembers itself; None for who is no buddy."""
+    if not keywords_of(text):
+        return None
+    # a buddy gives what has all these words, so that "favorite number" must not become "favorite"
+    words = dict.fromkeys(re.findall(r"\w[\w-]*", text.casefold()))
+    asked = [stem(word) for word in words if len(word) >= _SHORTEST and word not in STOP]
+    return _asking(BUDDY, {"action": "recall", "text": " ".join(asked)}, tools)
+
+
+def _asking(name: str, arguments: dict[str, Any], tools: Sequence[Tool]) -> Decision | None:
+    """The call of a shipped agent; None where it is not here, or takes other arguments."""
+    tool = next((one for one in tools if one.get("function", {}).get("name") == name), None)
+    if tool is None or not fits(arguments, tool["function"].get("parameters")):
+        return None
+    return Decision(tool, arguments, reason="call")
+
+
+def remembered(question: str, result: str) -> list[str]:
+    """The memories in a result that speak of what was asked, the best first."""
+    words = keywords_of(question)
+    kinds = _KIND_ASKED.findall(question.casefold())
+    wanted = {stem(word) for word in words if word not in kinds} or {stem(word) for word in words}
+    found = []
+    for place, memory in enumerate(_MEMORY.findall(result)):
+        has = {stem(word) for word in re.findall(r"\w[\w-]*", memory.casefold())}
+        share = len(wanted & has) / len(wanted) if wanted else 0.0
+        if share > _SHARE:
+            found.append((-share, place, " ".join(memory.split())))
+    best = min((share for share, _, _ in found), default=0.0)
+    return [memory for share, _, memory in sorted(found) if share == best][:_MOST_RECALLED]
 
 
 def _looked_up(
@@ -86,14 +166,14 @@ def _looked_up(
     asked = [message for message in before if message.get("role") == "user"]
     if len(found) > 1 or found[0][0] != RECALLING or not asked:
         return ""
-    said = messages[: messages.index(asked[-1]) + 1]
-    decision = decided(said, tools)
+    earlier = messages[: messages.index(asked[-1]) + 1]
+    decision = decided(earlier, tools)
     if decision.ready or lookup(decision, _text(asked[-1]), tools) is None:
         return ""
     if memories := remembered(_text(asked[-1]), found[0][1]):
         return recalled(memories)
-    if (call := asking_buddy(_text(asked[-1]), tools)) is not None:
-        return Decision(call[0], call[1], reason="call")
+    if (call := _asking_buddy(_text(asked[-1]), tools)) is not None:
+        return call
     return nothing_fits(tools, summaries=summaries)
 
 
@@ -104,18 +184,18 @@ def asked_last(messages: Sequence[Message]) -> str:
 
 def decided(messages: Sequence[Message], tools: Sequence[Tool]) -> Decision:
     """The decision on the last sentence, which may complete what was asked before it."""
-    said = [message for message in messages if message.get("role") in ("user", "assistant")]
-    text = _text(said[-1]) if said and said[-1].get("role") == "user" else ""
+    turns = [message for message in messages if message.get("role") in ("user", "assistant")]
+    text = _text(turns[-1]) if turns and turns[-1].get("role") == "user" else ""
     decision = route(text, tools)
-    answering = len(said) >= 3 and len(text.split()) <= _LONGEST_ANSWER
-    if answering and (meant := _confirmed(_text(said[-3]), _text(said[-2]), text, tools)) is not None:
+    answering = len(turns) >= 3 and len(text.split()) <= _LONGEST_ANSWER
+    if answering and (meant := _confirmed(_text(turns[-3]), _text(turns[-2]), text, tools)) is not None:
         return meant
-    if answering and _text(said[-2]).removeprefix(NO_MODEL).startswith(f"{ASKING} needs"):
+    if answering and _text(turns[-2]).removeprefix(NO_MODEL).startswith(f"{ASKING} needs"):
         # whatever an agent here could do with it: it was asked for another machine
-        return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
+        return _completed(_text(turns[-3]), _text(turns[-2]), text, tools) or decision
     if decision.ready or decision.reason in ("help", "talk", "negated") or not answering:
         return decision
-    return _completed(_text(said[-3]), _text(said[-2]), text, tools) or decision
+    return _completed(_text(turns[-3]), _text(turns[-2]), text, tools) or decision
 
 
 def _confirmed(before: str, asked: str, text: str, tools: Sequence[Tool]) -> Decision | None:
@@ -135,8 +215,8 @@ def _completed(before: str, asked: str, text: str, tools: Sequence[Tool]) -> Dec
     if " needs " not in asked[: len(NO_MODEL) + _LONGEST_ASKED]:
         return None
     meant = route(before, tools)
-    told = asked.removeprefix(NO_MODEL)
-    if meant.reason != "missing" or not told.startswith(needs(meant, tools).removeprefix(NO_MODEL)):
+    question = asked.removeprefix(NO_MODEL)
+    if meant.reason != "missing" or not question.startswith(needs(meant, tools).removeprefix(NO_MODEL)):
         return None
     asked_again = [f"{before.rstrip(' ?.!')} {text}"]
     if len(meant.missing) == 1:
@@ -219,3 +299,80 @@ def _text(message: Message) -> str:
         parts = (part.get("text") for part in content if isinstance(part, dict))
         return "\n".join(part for part in parts if isinstance(part, str))
     return "" if content is None else str(content)
+
+
+_ASKS_ABILITIES = re.compile(
+    r"\bwhat (?:can|could) (?:you|i)\b|\b(?:what|which|your|list|show)\b.{0,30}\b(?:agents|tools|skills)\b|^\W*help\W*$",
+    re.IGNORECASE,
+)
+"""Of what keyword matching answers with its list, the sentences that a model has no better answer to."""
+
+
+class Choice(msgspec.Struct, frozen=True):
+    """An agent's tool to call with ``arguments``, and why; or, without one, a ``text`` that answers by itself."""
+
+    ground: Ground
+    name: str = ""
+    arguments: Mapping[str, Any] = msgspec.field(default_factory=dict)
+    text: str = ""
+
+
+def choose(messages: Sequence[Message], tools: Sequence[Tool], summaries: Mapping[str, str]) -> Choice | None:
+    """The choice for the last sentence of ``messages``; None where there is doubt."""
+    text, decision = asked_last(messages), decided(messages, tools)
+    if decision.reason == "help" and _ASKS_ABILITIES.search(text):
+        return Choice(Ground.NAMED, text=listing(tools, summaries, has_model=True))
+    if decision.reason == "missing" and decision.score >= EXPLICIT:
+        return Choice(Ground.NAMED, text=needs(decision, tools).removeprefix(NO_MODEL))
+    ground = _ground(text, decision, tools)
+    if decision.ready:
+        if is_sure(ground, decision.score, structural=is_structural(decision.name)):
+            return Choice(ground, decision.name, decision.arguments)
+        return None
+    looked_up = lookup(decision, text, tools)
+    return None if looked_up is None else Choice(Ground.RECALL, looked_up.name, looked_up.arguments)
+
+
+def _ground(text: str, decision: Decision, tools: Sequence[Tool]) -> Ground:
+    if decision.tool is None:
+        return Ground.WORDS
+    if decision.score >= EXPLICIT:
+        return Ground.NAMED
+    if bare(suggest(decision.tool, tools)) == bare(text):
+        return Ground.EXAMPLE
+    return Ground.REMEMBER if orders_remembering(text, decision.name) else Ground.WORDS
+
+
+def looks_up(messages: Sequence[Message], tools: Sequence[Tool], name: str) -> bool:
+    """True when ``name`` was chosen to look a question up that no agent answers."""
+    found = choose(messages, tools, {})
+    return found is not None and found.ground is Ground.RECALL and found.name == name
+
+
+def found_by_lookup(question: str, result: str) -> str:
+    """The memories that speak of ``question``, a line each; "" where none does."""
+    return "\n".join(remembered(question, result))
+
+
+def is_failure(results: Sequence[tuple[str, str]]) -> bool:
+    """True when one of the results reports an error, which no model should word."""
+    return any(failure_of(content) for _, content in results)
+
+
+def plainly(results: Sequence[tuple[str, str]]) -> str:
+    """Results of agents as keyword matching words them."""
+    return present(list(results)).removeprefix(NO_MODEL)
+
+
+def best_tools(text: str, tools: Sequence[Tool], most: int) -> list[Tool]:
+    """The ``tools`` that fit ``text`` best, as many as have ``most`` bytes as JSON together, in their own order."""
+    index = index_of(tools)
+    evidence = index.evidence(Utterance(text, date.today()))
+    score = {index.places[number]: found.score for number, found in evidence.items()}
+    kept, room = [], most
+    for place in sorted(range(len(tools)), key=lambda place: (-score.get(place, 0.0), place)):
+        room -= len(raw(tools[place]))
+        if room < 0:
+            break
+        kept.append(place)
+    return [tools[place] for place in sorted(kept)]

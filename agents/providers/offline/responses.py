@@ -9,9 +9,8 @@ from functools import lru_cache
 from itertools import islice
 
 from agents.providers.offline.route import NOT_AT_ONCE, SHIPPED_FIRST, Decision, order_of, route
-from agents.providers.offline.schema import Param, Profile, parsed, profile_of, raw
-from agents.providers.offline.utterance import name_words
-from agents.providers.offline.vocabulary import FAINT, STOP, stem, word_set
+from agents.providers.offline.tool_index import Param, Profile, parsed, profile_of, raw
+from agents.providers.offline.vocabulary import FAINT, STOP, name_words, stem, word_set
 from agents.providers.provider import Tool
 
 _LONGEST_DESCRIBED = 6  # words of a description that still make a thing one would say
@@ -198,7 +197,7 @@ _LONGEST_SENTENCE = 120
 _LONGEST_NAME = 64
 _OPEN_QUESTIONS = "For open questions connect a model: "
 _SETTING = f"{_OPEN_QUESTIONS}rappd models connect"
-"""Ends most texts; the page shows a button in its place (``components/chat/connect-model.js``)."""
+"""Ends most texts; the page shows a button in its place (``components/chat/turn-view.js``)."""
 _NONE: Mapping[str, str] = {}
 _CUT = re.compile(
     r"[,;:(]| - | – | — |\. | and (?=(?:returns?|shows?|tells?|gives?|explains?|points?|reports?) )"
@@ -215,9 +214,9 @@ def listing(tools: Sequence[Tool], summaries: Mapping[str, str] = _NONE, *, has_
     without = f"{NO_MODEL}I have no model: I match your words to {count} and run the one that fits."
     lines = [f"I can talk, and use {count}:" if has_model else without, ""]
     for _, profile in known[:_MOST_LISTED]:
-        line = summaries.get(profile.name) or profile.first_sentence
-        told = _short(plain_line(line).rstrip(":;"), _LONGEST_SENTENCE)
-        lines.append(f"- {_name(profile)}: {told}" if told else f"- {_name(profile)}")
+        description = summaries.get(profile.name) or profile.first_sentence
+        sentence = _short(plain_line(description).rstrip(":;"), _LONGEST_SENTENCE)
+        lines.append(f"- {_name(profile)}: {sentence}" if sentence else f"- {_name(profile)}")
     if len(known) > _MOST_LISTED:
         lines.append(f"- and {len(known) - _MOST_LISTED} more")
     tries = examples(tools)
@@ -312,8 +311,8 @@ def _known(tools: Sequence[Tool]) -> list[tuple[Tool, Profile]]:
 
 def _clause(profile: Profile, summary: str) -> str:
     """A short description of the agent, or else its name."""
-    told = imperative(plain_line(summary) or _CUT.split(plain_line(profile.first_sentence), maxsplit=1)[0])
-    return told if told and len(told) <= _LONGEST_CLAUSE else f"use {_name(profile)}"
+    clause = imperative(plain_line(summary) or _CUT.split(plain_line(profile.first_sentence), maxsplit=1)[0])
+    return clause if clause and len(clause) <= _LONGEST_CLAUSE else f"use {_name(profile)}"
 
 
 def _needed(param: Param) -> str:

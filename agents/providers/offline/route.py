@@ -9,18 +9,25 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
 
+from agents.contract.schema_check import fits
 from agents.library import quick_answers_agent
 from agents.providers.offline.arguments import Filled, fill
-from agents.providers.offline.commands import ASKING, DOING, addressed, neighborhood_deed, twin_deed
-from agents.providers.offline.match import Evidence, Index, Mention, coverage, index_of
-from agents.providers.offline.memory import KEEPING as REMEMBERING
-from agents.providers.offline.memory import plain_order, remembered_fact
-from agents.providers.offline.schema_check import fits
+from agents.providers.offline.spoken_commands import (
+    ASKING,
+    DOING,
+    REMEMBERING,
+    addressed,
+    neighborhood_deed,
+    plain_order,
+    remembered_fact,
+    twin_deed,
+)
+from agents.providers.offline.tool_index import Evidence, Index, Mention, coverage, index_of
 from agents.providers.offline.utterance import Utterance
 from agents.providers.offline.vocabulary import FAINT_STEMS
 from agents.providers.provider import Tool
 
-Talk = Literal["help", "small", "negated", "told", ""]
+Talk = Literal["help", "small", "negated", "statement", ""]
 
 _POLITE = r"(?:please |ok(?:ay)? |hey |hi |hello |good (?:morning|afternoon|evening) |so |and |well |oh )*"
 _END = r"[\s.!?…:)\-]*$"
@@ -101,7 +108,7 @@ def _folded(text: str) -> str:
 
 
 def kind_of(text: str) -> Talk:
-    """``help`` (asks what there is), ``small`` (talk), ``negated`` (asks not to), ``told`` (tells or wonders about something), or nothing."""
+    """``help`` (asks what there is), ``small`` (talk), ``negated`` (asks not to), ``statement`` (tells or wonders about something), or nothing."""
     plain = re.sub(r"\s*[,;]\s*", " ", _folded(text))
     if not re.search(r"\w", plain):
         return "help" if "?" in plain else "small"
@@ -112,7 +119,7 @@ def kind_of(text: str) -> Talk:
     if _NEGATED.match(plain):
         return "negated"
     if _LORE.match(plain) or (_TOLD.match(plain) and not _ASKED.search(plain)):
-        return "told"
+        return "statement"
     return ""
 
 
@@ -221,7 +228,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
         tools = [one for one in tools if one["function"]["name"] != REMEMBERING]
         index = index_of(tools)
         mentions = index.mentions(utterance)
-    elsewhere = _for_a_machine(text, tools, index, mentions, told=kind in ("told", "small"))
+    elsewhere = _for_a_machine(text, tools, index, mentions, only_tells=kind in ("statement", "small"))
     if elsewhere is not None:
         return elsewhere
     if mentions and mentions[0].explicit:
@@ -247,7 +254,7 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
     quick = _quick_question(text, tools, index)
     apart = (ANSWERING,) if timer is not None else (ANSWERING, TIMING)  # whose sentences were read above
     ranked = [one for one in _ranked(index, utterance, mentions) if index.profiles[one[1]].name not in apart]
-    if not ranked or ranked[0][0] < (_TOLD_THRESHOLD if kind == "told" else _THRESHOLD):
+    if not ranked or ranked[0][0] < (_TOLD_THRESHOLD if kind == "statement" else _THRESHOLD):
         nothing = Decision(None, score=ranked[0][0] if ranked else 0.0)
         return quick or kept or timer or deed or neighborhood or nothing
     if timer is not None and index.profiles[ranked[0][1]].name == TIMING:
@@ -263,20 +270,20 @@ def route(text: str, tools: Sequence[Tool], *, today: date | None = None) -> Dec
 
 
 def _for_a_machine(
-    text: str, tools: Sequence[Tool], index: Index, mentions: list[Mention], *, told: bool
+    text: str, tools: Sequence[Tool], index: Index, mentions: list[Mention], *, only_tells: bool
 ) -> Decision | None:
     """The question that goes to another machine because the sentence names it, whatever agents are here."""
     number = index.named(ASKING)
     if number is None or (mentions and mentions[0].explicit and mentions[0].tool == number):
         return None
     tool = tools[index.places[number]]
-    found = addressed(text[:_LONGEST_TEXT], tool, told=told)
+    found = addressed(text[:_LONGEST_TEXT], tool, only_tells=only_tells)
     if found is None or index.is_called(found.peer, text):
         return None
     if not found.text:
         return Decision(tool, {"peer": found.peer}, ["text"], EXPLICIT, "missing")
     arguments = {"peer": found.peer, "text": found.text}
-    return Decision(tool, arguments, [], EXPLICIT, "call") if _takes(tool, arguments) else None
+    return _call(ASKING, arguments, True, tools, index)
 
 
 def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
@@ -285,35 +292,21 @@ def _of_a_twin(text: str, tools: Sequence[Tool], index: Index) -> Decision | Non
     Where the sentence does not say that it is about a twin, it has no score: it only counts when no other
     agent is meant.
     """
-    number = index.named(DOING)
-    deed = twin_deed(text) if number is not None else None
-    if number is None or deed is None:
-        return None
-    tool = tools[index.places[number]]
-    if not _takes(tool, deed.arguments):
-        return None
-    return Decision(tool, dict(deed.arguments), [], EXPLICIT if deed.plainly else 0.0, "call")
+    deed = twin_deed(text)
+    return _call(DOING, dict(deed.arguments), deed.plainly, tools, index) if deed is not None else None
 
 
 def _of_a_timer(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
     """Routes a sentence that wants something at a time; without a score where it may be about something else."""
-    number = index.named(TIMING)
-    plainly = _wants_a_timer(text) if number is not None else None
-    if number is None or plainly is None:
-        return None
-    tool, arguments = tools[index.places[number]], {"text": text}
-    return (
-        Decision(tool, arguments, [], EXPLICIT if plainly else 0.0, "call")
-        if _takes(tool, arguments)
-        else None
-    )
+    plainly = _wants_a_timer(text) if index.named(TIMING) is not None else None
+    return _call(TIMING, {"text": text}, plainly, tools, index) if plainly is not None else None
 
 
 def _wants_a_timer(text: str) -> bool | None:
     """True for a sentence that plainly wants something at a time, False for one that may; None for any other."""
     if _MAY_BE_TIMED.search(text) is None:
         return None
-    from agents.moments.days import NoMomentError  # what most sentences need not load
+    from agents.moments.errors import NoMomentError  # what most sentences need not load
     from agents.moments.wishes import wish_of
 
     try:
@@ -325,41 +318,35 @@ def _wants_a_timer(text: str) -> bool | None:
 
 def _to_remember(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
     """Routes a sentence that asks to remember something; without a score where an agent for notes may be meant."""
-    number = index.named(REMEMBERING)
-    found = remembered_fact(text) if number is not None else None
-    if number is None or found is None:
-        return None
-    tool = tools[index.places[number]]
-    arguments, plainly = found
-    if not _takes(tool, arguments):
-        return None
-    return Decision(tool, arguments, [], EXPLICIT if plainly else 0.0, "call")
+    found = remembered_fact(text)
+    return _call(REMEMBERING, *found, tools, index) if found is not None else None
 
 
 def _quick_question(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
     """Routes a question about time, days, sums or units."""
-    number = index.named(ANSWERING)
-    if number is None or not is_quick_question(text):
+    if index.named(ANSWERING) is None or not is_quick_question(text):
         return None
-    tool = tools[index.places[number]]
-    arguments = {"question": text}
-    return Decision(tool, arguments, [], EXPLICIT, "call") if _takes(tool, arguments) else None
+    return _call(ANSWERING, {"question": text}, True, tools, index)
 
 
 def _of_the_neighborhood(text: str, tools: Sequence[Tool], index: Index) -> Decision | None:
     """Routes a sentence about snapshots of all machines; without a score where it may be about something else."""
     deed = neighborhood_deed(text)
-    number = index.named(deed[0]) if deed is not None else None
-    if deed is None or number is None:
+    return _call(*deed, tools, index) if deed is not None else None
+
+
+def _call(
+    name: str, arguments: dict[str, Any], plainly: bool, tools: Sequence[Tool], index: Index
+) -> Decision | None:
+    """The call of a shipped agent, without a score unless the sentence is ``plainly`` for it.
+
+    None where no agent of that name is here, or the one that is takes other arguments.
+    """
+    if (number := index.named(name)) is None:
         return None
     tool = tools[index.places[number]]
-    score = EXPLICIT if deed[2] else 0.0
-    return Decision(tool, deed[1], [], score, "call") if _takes(tool, deed[1]) else None
-
-
-def _takes(tool: Tool, arguments: dict[str, Any]) -> bool:
-    """True when an agent takes what the one that is shipped under its name would."""
-    return fits(arguments, tool["function"].get("parameters"))
+    fitting = fits(arguments, tool["function"].get("parameters"))
+    return Decision(tool, arguments, [], EXPLICIT if plainly else 0.0, "call") if fitting else None
 
 
 def _ranked(index: Index, utterance: Utterance, mentions: list[Mention]) -> list[tuple[float, int, Filled]]:
@@ -379,7 +366,7 @@ def _ranked(index: Index, utterance: Utterance, mentions: list[Mention]) -> list
         named_share = len(own & evidence[number].name_stems) / len(own) if own else 0.0
         if any(mention.tool == number for mention in mentions):
             named_share = 1.0
-        spans = ((place.start, place.end) for place in filled.taken)
+        spans = ((place.start, place.end) for place in filled.used)
         share = coverage(utterance, evidence[number], spans)
         score = evidence[number].score * (0.8 + 0.2 * named_share) * (_BASE + (1 - _BASE) * share)
         if filled.missing:

@@ -7,15 +7,16 @@ from collections.abc import Iterator
 from datetime import date
 from typing import Any
 
-from agents.providers.offline.quantities import Number
-from agents.providers.offline.schema import Param, Profile
-from agents.providers.offline.utterance import Found, Utterance, Word, name_words
+from agents.providers.offline.tool_index import Param, Profile
+from agents.providers.offline.utterance import Found, Number, Utterance
 from agents.providers.offline.vocabulary import (
     CURRENCIES,
     LANGUAGES,
     MINUTES,
     STOP,
     STOP_STEMS,
+    Word,
+    name_words,
     stem,
     word_set,
 )
@@ -31,7 +32,7 @@ _ANY_DAY = date(2000, 1, 1)  # numbers do not depend on it
 _MONEY = re.compile(r"[€$£¥₹₩]")
 
 
-def typed(param: Param, utterance: Utterance, profile: Profile, taken: list[Found]) -> list[Found]:
+def typed(param: Param, utterance: Utterance, profile: Profile, used: list[Found]) -> list[Found]:
     """Values in the utterance that have the shape of ``param``, likeliest first."""
     match param.kind:
         case "email":
@@ -66,7 +67,7 @@ def typed(param: Param, utterance: Utterance, profile: Profile, taken: list[Foun
         case "expression":
             return sorted(utterance.expressions, key=lambda one: one.start - one.end)
         case "code":
-            free = [one for one in utterance.codes if not Utterance.inside(one, taken)]
+            free = [one for one in utterance.codes if not Utterance.inside(one, used)]
             return sorted(free, key=lambda one: not any(letter.isalpha() for letter in one.value))
         case "timezone":
             return utterance.zones
@@ -151,8 +152,8 @@ def _numeric(param: Param, given: Any) -> int | float | None:
 def _truth(given: Any) -> bool | None:
     if isinstance(given, bool):
         return given
-    said = str(given).casefold()
-    return True if said in _TRUE else False if said in _FALSE else None
+    text = str(given).casefold()
+    return True if text in _TRUE else False if text in _FALSE else None
 
 
 def _moments(utterance: Utterance) -> list[Found]:
@@ -233,11 +234,11 @@ def _units(param: Param, utterance: Utterance) -> list[Found]:
 
 
 def _unit_wanted(source: Found, utterance: Utterance) -> list[Found]:
-    said = utterance.words
-    after = [word for word in said if word.start >= source.end]
+    words = utterance.words
+    after = [word for word in words if word.start >= source.end]
     if len(after) > 1 and after[0].text in _TOWARDS and after[1].text not in STOP:
         return [_as_written(after[1], utterance)]
-    for one, two, three in zip(said, said[1:], said[2:], strict=False):
+    for one, two, three in zip(words, words[1:], words[2:], strict=False):
         if one.text == "how" and two.text in ("many", "much") and three.text not in STOP:
             return [_as_written(three, utterance)]
     return []
@@ -281,7 +282,7 @@ _PERCENT = frozenset(stem(word) for word in ("percent", "percentage", "brightnes
 
 
 def assign(
-    params: list[Param], utterance: Utterance, profile: Profile, taken: list[Found]
+    params: list[Param], utterance: Utterance, profile: Profile, used: list[Found]
 ) -> Iterator[tuple[Param, int | float, Found]]:
     """Numbers for the numeric ``params`` (required ones first): by the words around a number, then in order.
 
@@ -290,7 +291,7 @@ def assign(
     """
     if not params:
         return
-    free = [number for number in utterance.numbers if not Utterance.inside(number, taken)]
+    free = [number for number in utterance.numbers if not Utterance.inside(number, used)]
     waiting = list(params)
     for fits in (_by_dice, _by_duration, _by_word):
         for number in list(free):
@@ -330,10 +331,10 @@ def _by_duration(param: Param, number: Number) -> float | None:
         wanted = next(
             (MINUTES[word] for word in ("seconds", "minutes", "hours") if stem(word) in param.about), None
         )
-    said = MINUTES.get(number.unit.lower())
-    if wanted is None or said is None or number.dice:
+    minutes = MINUTES.get(number.unit.lower())
+    if wanted is None or minutes is None or number.dice:
         return None
-    return round(number.value * said / wanted, 6)
+    return round(number.value * minutes / wanted, 6)
 
 
 def _by_word(param: Param, number: Number) -> float | None:

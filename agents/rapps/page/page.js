@@ -1,4 +1,4 @@
-// What every shipped page does: asking its service, saying how it went, looking again.
+// The script of every shipped page: asking its service, saying how it went, looking again.
 
 async function ask(method, path = "", body) {
   const options = { method, headers: {} };

@@ -65,10 +65,10 @@ class FarAnswer(msgspec.Struct, frozen=True):
 
     def refusal(self) -> MemberError:
         """The error that its ``--json`` errors describe."""
-        if told := refusal_in(self.errors):
-            return MemberError(f"{self.member}: {told[0]}", do=told[1])
-        said = last_line(self.errors)
-        last = f": {said}" if said else ""
+        if refusal := refusal_in(self.errors):
+            return MemberError(f"{self.member}: {refusal[0]}", do=refusal[1])
+        reason = last_line(self.errors)
+        last = f": {reason}" if reason else ""
         return BadMemberStreamError(
             f"{self.member}: its rappd gave no answer that can be read{last}.", do="Update rappd there."
         )

@@ -20,9 +20,11 @@ from neighborhoods.errors import (
 from neighborhoods.snapshot.member_transport import (
     MemberListing,
     MemberProbe,
-    TwinActivity,
+    MemberTransport,
     WriteOutcome,
+    milliseconds_since,
     require_trusted,
+    require_twin_hash,
 )
 from neighborhoods.snapshot.transports.twin_folder import (
     batched,
@@ -31,7 +33,6 @@ from neighborhoods.snapshot.transports.twin_folder import (
     list_twins,
     tar_of,
 )
-from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 _AGENTS = "brainstem/agents"
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
@@ -39,7 +40,7 @@ _MISSING = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _GONE = frozenset({errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE})
 
 
-class FolderTransport:
+class FolderTransport(MemberTransport):
     """One member as the folder ``home``, which has ``twins`` in it or gets it."""
 
     def __init__(self, member: str, home: Path) -> None:
@@ -53,8 +54,8 @@ class FolderTransport:
             await asyncio.to_thread(LinkFreeFolder(self._home, follow=True).folder, "")
         except OSError as error:
             failed = self._failure(error, "it cannot be read")
-            return MemberProbe(False, failed.with_advice(), took_ms=_since(began))
-        return MemberProbe(True, free_bytes=free, took_ms=_since(began))
+            return MemberProbe(False, failed.with_advice(), took_ms=milliseconds_since(began))
+        return MemberProbe(True, free_bytes=free, took_ms=milliseconds_since(began))
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
         """Lists the twins in the folder. Raises ``MemberError``."""
@@ -62,10 +63,6 @@ class FolderTransport:
             return await asyncio.to_thread(self._list, include_archived)
         except OSError as error:
             raise self._failure(error, "its twins could not be listed") from error
-
-    async def activity(self) -> dict[str, TwinActivity]:
-        """Empty: nobody tells."""
-        return {}
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams one pass; raises ``UnstableMemberError`` when a file changed meanwhile: read it again."""
@@ -139,9 +136,5 @@ class FolderTransport:
             )
         if error.errno in _MISSING:
             return NoSuchMemberError(f"{self._member}: {what}: it is not there.", do="List its twins anew.")
-        said = (error.strerror or str(error)).lower()
-        return MemberError(f"{self._member}: {what}: {said}.", do=f"Look at {self._home}, then rerun.")
-
-
-def _since(began: float) -> float:
-    return round((time.monotonic() - began) * 1000, 3)
+        reason = (error.strerror or str(error)).lower()
+        return MemberError(f"{self._member}: {what}: {reason}.", do=f"Look at {self._home}, then rerun.")

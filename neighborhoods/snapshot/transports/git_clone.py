@@ -6,7 +6,7 @@ import base64
 import shlex
 from pathlib import Path
 
-from agents.runtime import programs
+from agents.programs import programs
 from neighborhoods.errors import MemberError, MemberRefusedError, MemberUnreachableError
 from neighborhoods.snapshot.transports.ssh_failures import last_line
 
@@ -80,15 +80,15 @@ class GitRepository:
         raise self._failure(done.errors.decode("utf-8", "replace"))
 
     def _failure(self, errors: str) -> MemberError:
-        said = last_line(errors)
+        reason = last_line(errors)
         if any(word in errors for word in _NO_ENTRY):
             where = f"Get a token at {self._auth_url} and" if self._auth_url else "Look at the address;"
             return MemberRefusedError(
-                f"{self.member} does not open {self.url}: {said}.",
+                f"{self.member} does not open {self.url}: {reason}.",
                 do=f"{where} name its variable as auth_token_env in peers.json.",
             )
         return MemberUnreachableError(
-            f"{self.member}: git failed: {said}.", do=f"See why: git ls-remote -- {shlex.quote(self.url)}"
+            f"{self.member}: git failed: {reason}.", do=f"See why: git ls-remote -- {shlex.quote(self.url)}"
         )
 
     def _environment(self) -> dict[str, str]:

@@ -12,21 +12,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from agents.runtime import programs
+from agents.programs import programs
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.errors import BadMemberStreamError, MemberError, MemberRefusedError, NoSuchMemberError
 from neighborhoods.snapshot.member_transport import (
     MemberListing,
     MemberProbe,
+    MemberTransport,
     MemberTwin,
-    TwinActivity,
     WriteOutcome,
+    milliseconds_since,
+    require_twin_hash,
 )
 from neighborhoods.snapshot.transports.git_clone import GITHUB, GitRepository, repository_url, sibling_url
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, rappid_fields
 from neighborhoods.snapshot.transports.twin_folder import batched, count_files, overlay_archive, tar_of
-from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 from twins.errors import BadFileError, BadRappidError
 from twins.workspace.identity_file import Identity
 from twins.workspace.rappid import Rappid
@@ -45,10 +46,10 @@ class _Place(NamedTuple):
 
     repository: GitRepository
     folder: str
-    said: dict[str, Any]
+    listed_fields: dict[str, Any]
 
 
-class GithubTransport:
+class GithubTransport(MemberTransport):
     """One neighborhood: ``twins/<hash>/`` in its repository, and the repositories of the rappids in its ``members.json``."""
 
     def __init__(
@@ -83,18 +84,14 @@ class GithubTransport:
         try:
             await self._repository(self._url).head()
         except MemberError as error:
-            return MemberProbe(False, error.with_advice(), took_ms=_since(began))
-        return MemberProbe(True, took_ms=_since(began))
+            return MemberProbe(False, error.with_advice(), took_ms=milliseconds_since(began))
+        return MemberProbe(True, took_ms=milliseconds_since(began))
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
         """Lists the twins; one whose repository cannot be cloned has a ``failure``. Archived ones are never published."""
         places = await self._found()
         twins = await asyncio.gather(*(self._listed(twin, place) for twin, place in places.items()))
         return MemberListing(tuple(twins), (), self._url)
-
-    async def activity(self) -> dict[str, TwinActivity]:
-        """Empty: a commit does not change."""
-        return {}
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams the twin as the last commit has it."""
@@ -219,18 +216,18 @@ class GithubTransport:
             rappid = Rappid.parse(str(fields.get("rappid", "")))
         except BadRappidError:
             return
-        said = {"rappid": rappid.text, "name": str(fields.get("name") or "")[:100]}
+        shown = {"rappid": rappid.text, "name": str(fields.get("name") or "")[:100]}
         if files.find(f"twins/{rappid.key}").kind is FileKind.FOLDER:
-            found[rappid.key] = _Place(repository, f"twins/{rappid.key}", said)
+            found[rappid.key] = _Place(repository, f"twins/{rappid.key}", shown)
         elif rappid.owner and rappid.slug:
             url = sibling_url(self._url, rappid.owner, rappid.slug)
-            found[rappid.key] = _Place(self._repository(url), "", said)
+            found[rappid.key] = _Place(self._repository(url), "", shown)
 
     async def _listed(self, twin: str, place: _Place) -> MemberTwin:
         try:
             return await self._twin(twin, place)
         except MemberError as error:
-            return MemberTwin(twin, place.said, failure=str(error))
+            return MemberTwin(twin, place.listed_fields, failure=str(error))
 
     async def _twin(self, twin: str, place: _Place) -> MemberTwin:
         clone = await self._clone(place.repository)
@@ -243,7 +240,7 @@ class GithubTransport:
                 is_there = files.find(name).kind is FileKind.FILE
                 content = files.content(name, MOST_RAPPID_BYTES) if is_there else b""
                 is_twin = _is_identity(content)
-                rappid = rappid_fields(content) if is_twin else place.said
+                rappid = rappid_fields(content) if is_twin else place.listed_fields
                 counted = count_files(files, place.folder)
                 return MemberTwin(
                     twin,
@@ -295,7 +292,3 @@ def _is_identity(content: bytes) -> bool:
     except BadFileError:
         return False
     return True
-
-
-def _since(began: float) -> float:
-    return round((time.monotonic() - began) * 1000, 1)

@@ -7,10 +7,9 @@ from typing import Any
 
 from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.errors import BadMemberError, BadMemberStreamError
-from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin
+from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin, require_twin_hash
 from neighborhoods.snapshot.transports.marked_lines import MarkedLines
 from neighborhoods.snapshot.transports.twin_files import TwinFiles
-from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 from twins.errors import HostileEggError
 from twins.fs.untrusted_names import safe_component
 
@@ -133,9 +132,9 @@ def rappid_fields(content: bytes) -> dict[str, Any]:
     return text_fields(found if isinstance(found, dict) else {})
 
 
-def text_fields(said: dict[str, Any]) -> dict[str, Any]:
-    """Those fields of a ``rappid.json`` that a list shows, as far as they are text."""
-    return {key: said[key][:_LONGEST_FIELD] for key in _RAPPID_FIELDS if isinstance(said.get(key), str)}
+def text_fields(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a ``rappid.json`` that a list shows, as far as they are text."""
+    return {key: fields[key][:_LONGEST_FIELD] for key in _RAPPID_FIELDS if isinstance(fields.get(key), str)}
 
 
 def is_agent_file(name: bytes) -> bool:

@@ -24,12 +24,13 @@ from neighborhoods.snapshot.member_transport import (
     EggMaker,
     MemberListing,
     MemberProbe,
+    MemberTransport,
     MemberTwin,
-    TwinActivity,
     WriteOutcome,
+    milliseconds_since,
+    require_twin_hash,
 )
 from neighborhoods.snapshot.transports.listing_parser import MOST_RAPPID_BYTES, is_agent_file, text_fields
-from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 _MOST_TWINS = 10_000
 _MOST_AGENTS = 10_000
@@ -63,7 +64,7 @@ class PeerSource(Protocol):
         ...
 
 
-class RappdTransport:
+class RappdTransport(MemberTransport):
     """One paired machine. Reading needs the capability SNAPSHOT there, writing EGG."""
 
     def __init__(self, member: str, source: PeerSource, *, make_egg: EggMaker | None = None) -> None:
@@ -76,13 +77,13 @@ class RappdTransport:
         try:
             found = _probed(self._member, await self._source.answer(""))
         except MemberError as error:
-            return MemberProbe(False, error.with_advice(), took_ms=_since(began))
+            return MemberProbe(False, error.with_advice(), took_ms=milliseconds_since(began))
         free, version = found.get("free_bytes"), found.get("version")
         return MemberProbe(
             True,
             rappd_version=version[:60] if isinstance(version, str) else "",
             free_bytes=free if type(free) is int and 0 <= free < _MOST_COUNT else -1,
-            took_ms=_since(began),
+            took_ms=milliseconds_since(began),
         )
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
@@ -95,10 +96,6 @@ class RappdTransport:
                 f"{self._member}'s list of twins cannot be read: {str(error)[:200]}.",
                 do="Update rappd on both machines.",
             ) from error
-
-    async def activity(self) -> dict[str, TwinActivity]:
-        """Empty: the rappd there reads between two calls."""
-        return {}
 
     async def read_twin(self, twin: str, *, archived: bool = False) -> AsyncIterator[bytes]:
         """Streams the twin in the state between two of its calls; raises ``UnstableMemberError`` while it is busy."""
@@ -238,7 +235,3 @@ def _is_named(twin: str) -> bool:
     except BadMemberError:
         return False
     return True
-
-
-def _since(began: float) -> float:
-    return round((time.monotonic() - began) * 1000, 3)

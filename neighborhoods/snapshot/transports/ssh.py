@@ -11,16 +11,19 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
-from agents.runtime.streamed_program import StreamedProgram
+from agents.programs.streamed_program import StreamedProgram
 from neighborhoods.errors import MemberError, MemberUnreachableError
 from neighborhoods.snapshot.member_transport import (
     AGENTS,
     EggMaker,
     MemberListing,
     MemberProbe,
+    MemberTransport,
     TwinActivity,
     WriteOutcome,
+    milliseconds_since,
     require_trusted,
+    require_twin_hash,
 )
 from neighborhoods.snapshot.sparse_members import LEAST, Run, data_runs
 from neighborhoods.snapshot.tar_archive import Gunzip, gzipped, listing_headers, read_archive, tar_pieces
@@ -34,7 +37,6 @@ from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SILENT_SECONDS, SshRun
 from neighborhoods.snapshot.transports.twin_folder import batched
-from neighborhoods.snapshot.transports.twin_hash import require_twin_hash
 
 _MOST_ANSWER = 1 << 20
 _PIECE = 1 << 18
@@ -43,7 +45,7 @@ _PROBE_WORDS = frozenset({"begin", "end", "home", "tar", "free", "place", "versi
 _KILOBYTES = re.compile(r"[0-9]{1,15}").fullmatch
 
 
-class SshTransport:
+class SshTransport(MemberTransport):
     """One member by SSH. ``member`` is the name that messages use."""
 
     def __init__(
@@ -65,35 +67,39 @@ class SshTransport:
         """Connects, and asks for free space and rappd's version. Never raises for an unreachable member."""
         began = time.monotonic()
         run = SshRun(self._member, self._destination)
-        said: dict[str, str] = {}
+        answers: dict[str, str] = {}
         try:
             run.ends_within(_PROBE_SECONDS)
             async with (
                 marked(self._own_home) as own,
                 run.started(self._connections, shell_scripts.probe(run.mark, own_mark=own)) as program,
             ):
-                lines = MarkedLines(run.mark, lambda text: _note(said, text), run.banner)
+                lines = MarkedLines(run.mark, lambda text: _note(answers, text), run.banner)
                 while piece := await run.read(program):
                     await lines.feed_beside(piece)
                 lines.finish()
                 await run.ended(program, "it did not say how it is")
         except MemberError as error:
             is_away = isinstance(error, MemberUnreachableError)
-            return MemberProbe(False, error.with_advice(), took_ms=_since(began), is_away=is_away)
-        if "end" not in said:
-            return MemberProbe(False, str(run.no_shell()), took_ms=_since(began))
-        if said.get("place") == "here":
+            return MemberProbe(False, error.with_advice(), took_ms=milliseconds_since(began), is_away=is_away)
+        if "end" not in answers:
+            return MemberProbe(False, str(run.no_shell()), took_ms=milliseconds_since(began))
+        if answers.get("place") == "here":
             said_so = f"{self._member} is this machine itself. Take it out of peers.json."
-            return MemberProbe(False, said_so, took_ms=_since(began))
-        version = said.get("version", "").removeprefix("rappd").strip(" ,")
-        self._has_rappd = bool(said.get("version"))
+            return MemberProbe(False, said_so, took_ms=milliseconds_since(began))
+        version = answers.get("version", "").removeprefix("rappd").strip(" ,")
+        self._has_rappd = bool(answers.get("version"))
         detail = ""
-        if "tar" in said:
+        if "tar" in answers:
             detail = f"{self._member} has no tar. Install tar there, rerun."
-        elif said.get("home") == "missing":
+        elif answers.get("home") == "missing":
             detail = "no twins there yet"
         return MemberProbe(
-            "tar" not in said, detail, version[:64], _free(said.get("free", "")), _since(began)
+            "tar" not in answers,
+            detail,
+            version[:64],
+            _free(answers.get("free", "")),
+            milliseconds_since(began),
         )
 
     async def list(self, *, include_archived: bool = False) -> MemberListing:
@@ -255,17 +261,13 @@ def _pieces(file: Path) -> Iterator[bytes]:
             yield piece
 
 
-def _note(said: dict[str, str], text: str) -> None:
+def _note(answers: dict[str, str], text: str) -> None:
     word, _, rest = text.partition(" ")
     if word in _PROBE_WORDS:
-        said[word] = rest.strip()
+        answers[word] = rest.strip()
 
 
 def _free(line: str) -> int:
     """The free octets in a line of ``df -Pk``; -1 where there are none."""
     numbers = [int(word) for word in line.split() if _KILOBYTES(word)]
     return numbers[2] * 1024 if len(numbers) >= 3 else -1
-
-
-def _since(began: float) -> float:
-    return round((time.monotonic() - began) * 1000, 1)

@@ -12,8 +12,8 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 
-from agents.runtime import programs
-from agents.runtime.streamed_program import StreamedProgram
+from agents.programs import programs
+from agents.programs.streamed_program import StreamedProgram
 from neighborhoods.errors import MemberError
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_failures import ssh_failure
@@ -149,8 +149,8 @@ class SshConnections:
 
     def _socket(self, destination: SshDestination) -> Path:
         """The control socket; a home with a very long name has it in the run-time folder."""
-        said = f"{destination.user}\0{destination.host}\0{destination.port}\0{self._config or ''}"
-        name = hashlib.sha256(said.encode()).hexdigest()[:12]
+        key = f"{destination.user}\0{destination.host}\0{destination.port}\0{self._config or ''}"
+        name = hashlib.sha256(key.encode()).hexdigest()[:12]
         path = self._folder / name
         if len(os.fsencode(path)) <= _PATH_LIMIT:
             return path

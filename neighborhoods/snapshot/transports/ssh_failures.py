@@ -29,9 +29,9 @@ def ssh_failure(member: str, destination: SshDestination, errors: str) -> Member
     for pattern, make in _CAUSES:
         if pattern.search(errors):
             return make(member, destination)
-    said = last_line(errors)
+    reason = last_line(errors)
     return MemberUnreachableError(
-        f"{member} cannot be reached by SSH{f': {said}' if said else ''}.",
+        f"{member} cannot be reached by SSH{f': {reason}' if reason else ''}.",
         do=f"Look at it: ssh {destination}",
     )
 
@@ -40,8 +40,10 @@ def far_failure(member: str, what: str, errors: str) -> MemberError:
     """The error for a command that failed on the far side."""
     if _FULL.search(errors):
         return MemberDiskFullError(f"{member}'s disk is full; {what}.", do="Free space there, rerun.")
-    said = last_line(errors)
-    return MemberError(f"{member}: {what}{f': {said}' if said else ''}.", do="Look at it there, then rerun.")
+    reason = last_line(errors)
+    return MemberError(
+        f"{member}: {what}{f': {reason}' if reason else ''}.", do="Look at it there, then rerun."
+    )
 
 
 def last_line(errors: str) -> str:

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator
 
-from agents.runtime.streamed_program import StreamedProgram
+from agents.programs.streamed_program import StreamedProgram
 from envelopes.codecs.bounded_json import bounded_json
 from neighborhoods.errors import (
     BadMemberStreamError,
@@ -63,7 +63,7 @@ class SshRun:
         self._errors = MarkedLines(self.mark, self._marked, self._other)
         self._complaints: deque[str] = deque(maxlen=_KEPT_LINES)
         self._banner: deque[str] = deque(maxlen=_KEPT_LINES)
-        self._said: dict[str, str] = {}
+        self._answers: dict[str, str] = {}
         self._kind = ""
         self._lists: list[TwinFiles] = []
         self._is_listing = False
@@ -111,8 +111,8 @@ class SshRun:
                 self._note_banner(read)
                 return False
         self._note_banner(read[:at])
-        said = read[at + len(sign) : end].split()
-        self.is_gzipped, self.takes_holes = b"gzip" in said, b"holes" in said
+        words = read[at + len(sign) : end].split()
+        self.is_gzipped, self.takes_holes = b"gzip" in words, b"holes" in words
         self.first = bytes(read[end + 1 :])
         self._has_begun = True
         return True
@@ -137,7 +137,7 @@ class SshRun:
             code = await program.wait()
         self._errors.finish()
         errors = "\n".join(self._complaints)
-        if (cause := self._said.get("fail")) is not None:
+        if (cause := self._answers.get("fail")) is not None:
             raise self._failed(cause, what, errors)
         if code == _SSH_FAILED:
             if self._has_begun:
@@ -145,26 +145,26 @@ class SshRun:
                     f"The connection to {self._member} broke; {what}.", do="Rerun; what was done stays."
                 )
             raise ssh_failure(self._member, self._destination, errors)
-        if listed and "end" in self._said:
+        if listed and "end" in self._answers:
             self._require_stable(what, errors)
         elif code != 0 or (listed and self._has_begun):
-            raise far_failure(self._member, what, errors) if self._said or code != 127 else self.no_shell()
+            raise far_failure(self._member, what, errors) if self._answers or code != 127 else self.no_shell()
         elif listed:
             raise self.no_shell()
 
     def no_shell(self) -> MemberError:
         """The error for a machine where something else than a shell answers."""
-        said = last_line("\n".join([*self._complaints, *self._banner]))
+        reason = last_line("\n".join([*self._complaints, *self._banner]))
         return BadMemberStreamError(
-            f"{self._member} answered, but not by a POSIX shell{f': {said}' if said else ''}.",
+            f"{self._member} answered, but not by a POSIX shell{f': {reason}' if reason else ''}.",
             do=f"Look what answers there: ssh {self._destination} true",
         )
 
     def outcome(self) -> WriteOutcome:
         """The result of a write by tar. Raises ``MemberError`` when it never came to its end."""
-        if "skipped" in self._said:
+        if "skipped" in self._answers:
             return WriteOutcome(skipped=1, detail="it is there already")
-        counts = self._said.get("written", "").split()
+        counts = self._answers.get("written", "").split()
         if len(counts) not in (2, 3) or not all(map(_COUNT, counts)):
             raise self.no_shell()
         created, overwritten, skipped = [*map(int, counts), 0][:3]
@@ -172,9 +172,9 @@ class SshRun:
 
     def hatched(self, answer: bytes) -> WriteOutcome:
         """The result of ``rappd egg hatch`` there. Raises ``MemberError`` for its refusal."""
-        if "skipped" in self._said:
+        if "skipped" in self._answers:
             return WriteOutcome(skipped=1, detail="it is there already")
-        if self._said.get("hatched") != "0":
+        if self._answers.get("hatched") != "0":
             raise self._refused_hatching()
         try:
             found = bounded_json(answer)["hatched"]
@@ -193,14 +193,14 @@ class SshRun:
     def finished(self, what: str) -> tuple[int, str]:
         """The exit code and the errors of a rappd that ran there. Raises ``MemberError`` when it never ended."""
         errors = "\n".join(self._complaints)
-        if not _COUNT(self._said.get("finished", "")):
+        if not _COUNT(self._answers.get("finished", "")):
             raise far_failure(self._member, what, errors) if self._has_begun else self.no_shell()
-        return int(self._said["finished"]), errors
+        return int(self._answers["finished"]), errors
 
     def _refused_hatching(self) -> MemberError:
         errors = "\n".join(self._complaints)
-        if told := refusal_in(errors):
-            return MemberError(f"{self._member} did not hatch it: {told[0]}", do=told[1])
+        if refusal := refusal_in(errors):
+            return MemberError(f"{self._member} did not hatch it: {refusal[0]}", do=refusal[1])
         return far_failure(self._member, "the egg was not hatched there", errors)
 
     def _require_stable(self, what: str, errors: str) -> None:
@@ -209,7 +209,7 @@ class SshRun:
             raise UnstableMemberError(
                 f"{self._member}: {what} without a change meanwhile.", do="Stop what writes there, rerun."
             )
-        if self._said.get("tar") != "0":
+        if self._answers.get("tar") != "0":
             raise far_failure(self._member, what, errors)
 
     def _failed(self, cause: str, what: str, errors: str) -> MemberError:
@@ -242,14 +242,14 @@ class SshRun:
                 raise BadMemberStreamError(
                     f"{self._member} lists its files again and again.", do="Look what answers there."
                 )
-            by_content = self._said.get("kind") == "content"
+            by_content = self._answers.get("kind") == "content"
             self._lists.append(TwinFiles(by_content=by_content, keeps_names=not self._lists))
             self._is_listing = True
         elif word == "done":
             self._is_listing = False
             self._lists_ended += 1
         elif word in _WORDS:
-            self._said[word] = rest
+            self._answers[word] = rest
 
     def _other(self, line: bytes) -> None:
         if self._is_listing:
@@ -274,13 +274,13 @@ def refusal_in(errors: str) -> tuple[str, str] | None:
     start = errors.find('{"')
     line, _, _ = errors[start:].partition("\n") if start >= 0 else ("", "", "")
     try:
-        said = bounded_json(line.encode("utf-8", "replace"), most_bytes=_LONGEST_REFUSAL)
+        refusal = bounded_json(line.encode("utf-8", "replace"), most_bytes=_LONGEST_REFUSAL)
     except ValueError:
         return None
-    if not isinstance(said, dict) or not isinstance(said.get("error"), str):
+    if not isinstance(refusal, dict) or not isinstance(refusal.get("error"), str):
         return None
-    do = said.get("do")
-    return shown(said["error"]), shown(do) if isinstance(do, str) else ""
+    do = refusal.get("do")
+    return shown(refusal["error"]), shown(do) if isinstance(do, str) else ""
 
 
 def _count(value: object) -> int:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import Table
 from rappd.daemon.home import Home
 from rappd.features.agents.text import agent_rows, file_in, file_of
@@ -36,10 +37,9 @@ class _Whose(NamedTuple):
         return f" --twin {handle(self.name, self.key)}" if self.key else ""
 
 
-@click.command()
+@cli_command()
 @click.argument("names", nargs=-1, metavar="[NAME]...")
 @click.option("--twin", default="", metavar="TWIN", help="Whose code; without it, the brainstem's.")
-@JSON
 def approve(names: tuple[str, ...], twin: str, printer: Printer) -> None:
     """Let code run, exactly as it is now; without NAME, list what waits.
 
@@ -57,10 +57,10 @@ def approve(names: tuple[str, ...], twin: str, printer: Printer) -> None:
             "agents.approve",
             twin=whose.key,
             filename=path,
-            sha256=held.sha256 if held else "",
-            waits=held is not None,
+            sha256=quarantined.sha256 if quarantined else "",
+            waits=quarantined is not None,
         )
-        for path, held in approving
+        for path, quarantined in approving
     ]
     printer.result({"agent": done[0], "approved": done}, _show_approved, done)
 
@@ -76,11 +76,11 @@ def _approving(home: Home, whose: _Whose, names: tuple[str, ...]) -> list[tuple[
     """Each name's file, and how it is held if it is; all are found before the first is approved."""
     from twins.trust.quarantined_files import held_files, named
 
-    waiting = held_files(_held(home), whose.workspace)
+    waiting = held_files(_quarantine_of(home), whose.workspace)
     found = []
     for name in names:
-        held = named(waiting, name)
-        found.append((held.path if held else _unheld(home, whose, name), held))
+        quarantined = named(waiting, name)
+        found.append((quarantined.path if quarantined else _unheld(home, whose, name), quarantined))
     return found
 
 
@@ -95,7 +95,7 @@ def _list(home: Home, twin: str, printer: Printer) -> None:
 
     if twin:
         whose = _whose(home, twin)
-        rows = [(whose, one) for one in held_files(_held(home), whose.workspace)]
+        rows = [(whose, one) for one in held_files(_quarantine_of(home), whose.workspace)]
     else:
         rows = _everywhere(home)
     printer.result({"held": [{"twin": whose.key, **_row(one)} for whose, one in rows]}, _show_held, rows)
@@ -131,7 +131,7 @@ def _everywhere(home: Home) -> list[tuple[_Whose, QuarantinedFile]]:
     from twins.workspace.workspace import TwinLayout
 
     host = _whose(home, "")
-    found = held_everywhere(_held(home), host.workspace, TwinLayout(home.root))
+    found = held_everywhere(_quarantine_of(home), host.workspace, TwinLayout(home.root))
     return [
         (_Whose(twin.key, twin.name, twin.workspace) if twin else host, one)
         for twin, files in found
@@ -155,7 +155,7 @@ def _whose(home: Home, twin: str) -> _Whose:
     return _Whose("", machine_name(home, settings.text("name")), workspace)
 
 
-def _held(home: Home) -> QuarantineList:
+def _quarantine_of(home: Home) -> QuarantineList:
     from twins.trust.trust import Trust
 
     return Trust(home.root).quarantine

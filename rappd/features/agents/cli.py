@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.command_parameters import Argument
 from rappd.cli.completion_names import agent_names
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import tilde
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
@@ -35,7 +36,7 @@ from rappd.features.agents.text import (
 )
 from rappd.settings.load import Settings, host_workspace
 
-_AGENT = click.argument("name", shell_complete=agent_names)
+_Agent = Annotated[str, Argument(shell_complete=agent_names)]
 
 
 @click.group(cls=SuggestingGroup)
@@ -44,7 +45,6 @@ def agents() -> None:
 
 
 @agents.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """Every agent, and every file that has a fault."""
     rows = agent_rows(HomeClient(Home.here(), reads=True))
@@ -52,9 +52,7 @@ def list_(printer: Printer) -> None:
 
 
 @agents.command()
-@_AGENT
-@JSON
-def show(name: str, printer: Printer) -> None:
+def show(name: _Agent, printer: Printer) -> None:
     """Show what an agent does, what it takes, and what it may reach."""
     rows = agent_rows(HomeClient(Home.here(), reads=True))
     found = row_of(rows, name)
@@ -62,9 +60,7 @@ def show(name: str, printer: Printer) -> None:
 
 
 @agents.command()
-@_AGENT
-@JSON
-def needs(name: str, printer: Printer) -> None:
+def needs(name: _Agent, printer: Printer) -> None:
     """Tell what an agent may reach, what its calls asked for, and what was refused."""
     daemon = ControlClient(Home.here())
     try:
@@ -77,8 +73,6 @@ def needs(name: str, printer: Printer) -> None:
 
 
 @agents.command()
-@click.argument("file", type=click.Path(path_type=Path))
-@JSON
 def add(file: Path, printer: Printer) -> None:
     """Take in an agent file; it is checked before it counts."""
     if not file.is_file():
@@ -87,9 +81,7 @@ def add(file: Path, printer: Printer) -> None:
 
 
 @agents.command()
-@_AGENT
-@JSON
-def remove(name: str, printer: Printer) -> None:
+def remove(name: _Agent, printer: Printer) -> None:
     """Take an agent's file out of service; it is kept and can be brought back."""
     here = Home.here()
     home = HomeClient(here)
@@ -98,18 +90,13 @@ def remove(name: str, printer: Printer) -> None:
 
 
 @agents.command()
-@click.argument("token")
-@JSON
 def undo(token: str, printer: Printer) -> None:
     """Bring a removed file back; TOKEN is the code printed when you removed it."""
     _report(HomeClient(Home.here()).do("agents.undo", undo=token), printer)
 
 
 @agents.command()
-@click.argument("name")
-@click.argument("description", nargs=-1)
 @click.option("--listener", is_flag=True, help="A listener: typed fields, and a function that handles them.")
-@JSON
 def new(name: str, description: tuple[str, ...], listener: bool, printer: Printer) -> None:
     """Write the beginning of a new agent: one file to fill in."""
     from agents.contract.scaffold import scaffold
@@ -123,9 +110,7 @@ def new(name: str, description: tuple[str, ...], listener: bool, printer: Printe
 
 
 @agents.command()
-@_AGENT
-@JSON
-def test(name: str, printer: Printer) -> int:
+def test(name: _Agent, printer: Printer) -> int:
     """Run the contract tests over an agent, by its name, or over a file, by its path."""
     home = Home.here()
     tests = run_tests(HomeClient(home, timeout=120), host_workspace(home, Settings.load(home)).agents, name)
@@ -134,12 +119,9 @@ def test(name: str, printer: Printer) -> int:
 
 
 @agents.command()
-@_AGENT
-@click.argument("arguments", nargs=-1)
-@JSON
-def run(name: str, arguments: tuple[str, ...], printer: Printer) -> int:
+def run(name: _Agent, arguments: tuple[str, ...], printer: Printer) -> int:
     """Run one agent: rappd agents run HackerNews count=5."""
-    from agents.providers.offline.result_format import failure_of
+    from agents.contract.readable_results import failure_of
 
     daemon = ControlClient(Home.here(), timeout=600)
     body = {"agent": name, "args": _arguments(arguments)}

@@ -4,19 +4,81 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 from agents.contract.may_run import SHIPPED
 from agents.contract.scaffold import scaffold
+from agents.runtimes.python.pools.use_log import UseRow
+from agents.runtimes.python.sandbox.needs import in_words, unheld
 from agents.storage.safe_fs import in_file_pool
-from agents.workers.needs import in_words, unheld
 from rappd.daemon.rate_limit import RateLimit
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError
 from rappd.features.arguments import MissingArgumentError
-from rappd.features.operation import ANYBODY, OWNER, Download, Text, agent_operation, operation
-from rappd.tenants.agent_summary import listing
-from rappd.tenants.tenant import Tenant, reference_to
+from rappd.features.operation import ANYBODY, OWNER, Download, FormFile, Text, agent_operation, operation
+from rappd.tenants.agent_admin import AgentSource, HeldFile
+from rappd.tenants.agent_editor import AgentChange, GenerationRow
+from rappd.tenants.agent_summary import AgentRow, listing
+from rappd.tenants.tenant import AgentRan, Tenant, reference_to
+
+
+class AgentCard(AgentRow):
+    """An agent; ``ssh_keys``: it can use the owner's SSH keys."""
+
+    ssh_keys: bool
+
+
+class AgentFile(TypedDict):
+    """An agent file, and the agents that it holds; ``cards`` tell what a screen needs about each."""
+
+    filename: str
+    agents: list[str]
+    cards: list[AgentCard]
+
+
+class AgentFiles(TypedDict):
+    """The agent files."""
+
+    files: list[AgentFile]
+
+
+class AgentList(TypedDict):
+    """The agents, a row each."""
+
+    agents: list[AgentRow]
+
+
+class AgentNeeds(TypedDict):
+    """The needs of an agent, and what its calls asked for."""
+
+    name: str
+    file: str
+    needs: dict[str, list[str]] | None
+    reach: list[str]
+    unheld: str
+    exceeded: int
+    uses: list[UseRow]
+
+
+class HeldFiles(TypedDict):
+    """The quarantined files of a workspace."""
+
+    held: list[HeldFile]
+
+
+class Generations(TypedDict, total=False):
+    """Earlier versions of an agent file, or the text of one."""
+
+    generations: list[GenerationRow]
+    generation: int
+    source: str
+
+
+class Tested(TypedDict):
+    """The contract tests of an agent; ``passed`` is there for a text that is not saved."""
+
+    tests: list[dict[str, Any]]
+    passed: NotRequired[bool]
 
 
 class AgentOperations:
@@ -29,14 +91,14 @@ class AgentOperations:
         self._ssh_keys, self._imports, self._approved = ssh_keys, imports, approved
 
     @operation("agents.list", "GET", "/agents", right=ANYBODY, of_tenant=True)
-    async def listing(self, tenant: Tenant) -> dict[str, Any]:
+    async def listing(self, tenant: Tenant) -> AgentFiles:
         """Agent files and the agents they hold; `cards` tells what a screen needs about each.
 
         `ssh_keys` at a card: this agent, which did not come with rappd, can use your SSH keys. `reach`: what its needs come
         to, in words; `unheld`: why this machine cannot hold it to them; `exceeded`: calls that were refused something.
         """
         ssh_keys = await in_file_pool(self._ssh_keys)
-        files: dict[tuple[str, str], dict[str, Any]] = {}
+        files: dict[tuple[str, str], AgentFile] = {}
         for row in listing(tenant.registry, tenant.runner.uses, tenant.sandbox):
             file = files.setdefault(
                 (row["origin"], row["file"]), {"filename": row["file"], "agents": [], "cards": []}
@@ -48,12 +110,12 @@ class AgentOperations:
         return {"files": list(files.values())}
 
     @operation("agents.needs", "GET", "/agents/needs/{name:.+}", right=OWNER, of_tenant=True)
-    async def needs(self, tenant: Tenant, name: str) -> dict[str, Any]:
-        """The needs of an agent, and `uses`: what its calls asked for since rappd was started, refused things first."""
+    async def needs(self, tenant: Tenant, name: str) -> AgentNeeds:
+        """The needs of an agent, and `uses`: what its calls asked for, refused things first."""
         agent = tenant.registry.named(name)
         if agent is None:
             raise NotFoundError(f'No agent "{name[:80]}".', do="rappd agents list")
-        uses = tenant.runner.uses.of(agent)
+        uses = tenant.runner.uses.of(agent.origin, agent.file.rel, agent.sha256)
         return {
             "name": agent.name,
             "file": agent.file.rel,
@@ -65,17 +127,17 @@ class AgentOperations:
         }
 
     @operation("agents.held", "GET", "/agents/held", right=OWNER, of_tenant=True)
-    async def held(self, tenant: Tenant) -> dict[str, Any]:
+    async def held(self, tenant: Tenant) -> HeldFiles:
         """Quarantined code of agents, services and senses, and a quarantined `.env`: `path`, `why`, `origin`, `at`, `sha256`."""
         return {"held": await tenant.admin.held()}
 
     @agent_operation("agents.list", of_tenant=True)
-    async def agents_list(self, tenant: Tenant) -> dict[str, Any]:
+    async def agents_list(self, tenant: Tenant) -> AgentList:
         """The agents, a row each, as agents see them."""
         return {"agents": listing(tenant.registry)}
 
     @agent_operation("agents.source", of_tenant=True)
-    async def source_for_agents(self, tenant: Tenant, filename: str = "", name: str = "") -> dict[str, Any]:
+    async def source_for_agents(self, tenant: Tenant, filename: str = "", name: str = "") -> AgentSource:
         """An agent file's text, by its file or an agent's ``name``; no values of a quarantined `.env`."""
         return await tenant.admin.source(filename or name)
 
@@ -88,26 +150,26 @@ class AgentOperations:
         reason: str = "",
         molt: bool = False,
         replace: bool = False,
-    ) -> dict[str, Any]:
+    ) -> AgentChange:
         """Writes an agent file that loads; another one of that name is replaced with ``molt`` or ``replace`` alone."""
         return await tenant.admin.write(
             filename, source.encode(), reason=reason, molt=molt, replace=molt or replace
         )
 
     @agent_operation("agents.restore", of_tenant=True)
-    async def restore(self, tenant: Tenant, filename: str, generation: int) -> dict[str, Any]:
+    async def restore(self, tenant: Tenant, filename: str, generation: int) -> AgentChange:
         """Puts an earlier version back in service."""
         return await tenant.admin.restore(filename, generation)
 
     @operation("agents.source", "GET", "/agents/source/{filename:.+}", right=OWNER, of_tenant=True)
-    async def source(self, tenant: Tenant, filename: str) -> dict[str, Any]:
+    async def source(self, tenant: Tenant, filename: str) -> AgentSource:
         """An agent file's text; `fault` what is wrong with it, `read_only` why it cannot be edited."""
         return await tenant.admin.source(filename, with_values=True)
 
     @operation("agents.save", "PUT", "/agents/source/{filename:.+}", right=OWNER, of_tenant=True)
     async def save(
         self, tenant: Tenant, filename: str, source: Text, base: str = "", keep: bool = False
-    ) -> dict[str, Any]:
+    ) -> AgentChange:
         """Saves an edited file: `source`, and `base`, the SHA-256 of what was read, else 409. With `keep` faulty text, too; it does not run."""
         self._imports.take()
         return await tenant.admin.editor.save(filename, source.encode(), base=base, keep_faulty=keep)
@@ -127,9 +189,7 @@ class AgentOperations:
         of_tenant=True,
         agents="agents.generations",
     )
-    async def generations(
-        self, tenant: Tenant, filename: str, generation: int | None = None
-    ) -> dict[str, Any]:
+    async def generations(self, tenant: Tenant, filename: str, generation: int | None = None) -> Generations:
         """Earlier versions of an agent file, oldest first; with `generation`, the text of that one as `source`."""
         editor = tenant.admin.editor
         if generation is not None:
@@ -138,14 +198,14 @@ class AgentOperations:
         return {"generations": await editor.generations(filename)}
 
     @operation("agents.undo", "POST", "/agents/undo", right=OWNER, of_tenant=True)
-    async def undo(self, tenant: Tenant, undo: Text) -> dict[str, Any]:
+    async def undo(self, tenant: Tenant, undo: Text) -> AgentChange:
         """Brings a removed file back."""
         return await tenant.admin.undo(undo)
 
     @operation("agents.approve", "POST", "/agents/approve", right=OWNER, of_tenant=True)
     async def approve(
         self, tenant: Tenant, filename: Text, sha256: str = "", waits: bool = False
-    ) -> dict[str, Any]:
+    ) -> AgentChange:
         """Lets the present bytes of a quarantined file run; of any other, change structure. With the `sha256` that was read, no others.
 
         With `waits` only what is quarantined still.
@@ -155,7 +215,7 @@ class AgentOperations:
         return done
 
     @operation("agents.refuse", "POST", "/agents/refuse", right=OWNER, of_tenant=True)
-    async def refuse(self, tenant: Tenant, filename: Text) -> dict[str, Any]:
+    async def refuse(self, tenant: Tenant, filename: Text) -> AgentChange:
         """Takes a quarantined file out of its place; the answer's `undo` brings it back, quarantined as before."""
         return await tenant.admin.refuse(filename)
 
@@ -168,7 +228,7 @@ class AgentOperations:
         filename: str = "",
         source: str = "",
         listener: bool = False,
-    ) -> dict[str, Any]:
+    ) -> AgentChange:
         """Writes a new agent file, refusing to replace one: `filename` and `source`, or `name` and `description` for one to fill in.
 
         `listener`: the one to fill in is a listener.
@@ -177,10 +237,18 @@ class AgentOperations:
             filename, source = scaffold(name, description, listener=listener)
         if not (filename and source):
             raise _missing("source" if filename else "filename", "name")
-        write: Awaitable[dict[str, Any]] = tenant.admin.write(
+        write: Awaitable[AgentChange] = tenant.admin.write(
             filename, source.encode(), reason="new", replace=False, by_operator=True
         )
         return await write
+
+    @operation("agents.take_in", "POST", "/agents/import", right=OWNER, of_tenant=True)
+    async def take_in(self, tenant: Tenant, file: FormFile, keep: bool = False) -> AgentChange:
+        """Takes in one agent file after it loaded in a worker: field `file` of a form; with `keep` a faulty one, too, which does not run."""
+        self._imports.take()
+        return await tenant.admin.write(
+            file.name, file.content, reason="imported", by_operator=True, keep_faulty=keep
+        )
 
     @operation("agents.test", "POST", "/agents/test", right=OWNER, of_tenant=True)
     async def test(
@@ -191,7 +259,7 @@ class AgentOperations:
         filename: str = "",
         source: str | None = None,
         path: str = "",
-    ) -> dict[str, Any]:
+    ) -> Tested:
         """Runs the contract tests over one `agent`, or over a text that is not saved: `filename` and `source`.
 
         Over the control socket also over the file at a `path`, wherever it lies.
@@ -199,7 +267,8 @@ class AgentOperations:
         if source is not None:
             if not (filename and source):
                 raise _missing("source" if filename else "filename")
-            return await tenant.admin.editor.test(filename, source.encode())
+            draft = await tenant.admin.editor.test(filename, source.encode())
+            return {"tests": draft["tests"], "passed": draft["passed"]}
         if path and caller.listener == "control":
             found = await tenant.test_file(await in_file_pool(reference_to, Path(path)))
             return {"tests": found["tests"]}
@@ -208,7 +277,7 @@ class AgentOperations:
         return {"tests": await tenant.test_agent(agent)}
 
     @operation("agents.run", "POST", "/agents/run", right=OWNER, of_tenant=True)
-    async def run(self, tenant: Tenant, agent: Text, args: dict[str, Any] | None = None) -> dict[str, Any]:
+    async def run(self, tenant: Tenant, agent: Text, args: dict[str, Any] | None = None) -> AgentRan:
         """Runs one agent with given arguments, as a recorded call."""
         return await tenant.run_agent(agent, args or {})
 
@@ -220,7 +289,7 @@ class AgentOperations:
         of_tenant=True,
         agents="agents.remove",
     )
-    async def remove(self, tenant: Tenant, filename: str) -> dict[str, Any]:
+    async def remove(self, tenant: Tenant, filename: str) -> AgentChange:
         """Takes an agent file out of service; the answer's `undo` brings it back."""
         return await tenant.admin.remove(filename)
 

@@ -110,7 +110,9 @@ def show_needs(found: dict[str, Any]) -> None:
         )
         return
     if found["uses"]:
-        from agents.runtime.use_log import VERBS  # what brings msgspec along; lists of agents go without
+        from agents.runtimes.python.pools.use_log import (
+            VERBS,  # what brings msgspec along; lists of agents go without
+        )
 
         print_out()
         marks: list[Verdict | None] = ["good" if use["given"] else "bad" for use in found["uses"]]
@@ -122,7 +124,7 @@ def show_needs(found: dict[str, Any]) -> None:
     if found["exceeded"]:
         print_status("note", _exceeded(found), f'what it may have: "needs" in {found["file"]}')
     elif not found["uses"]:
-        print_out(dim("Nothing beside its own storage was asked for since rappd was started."))
+        print_out(dim("Nothing beside its own storage was asked for so far."))
 
 
 def _reach_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
@@ -132,7 +134,7 @@ def _reach_facts(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _exceeded(row: dict[str, Any]) -> str:
     many = row["exceeded"]
-    return f"{'A call' if many == 1 else f'{many} calls'} failed: it was refused what it does not declare."
+    return f"{'A call' if many == 1 else f'{many} calls'} failed: it wanted more than it declares."
 
 
 def _print_facts(facts: list[tuple[str, str]]) -> None:

@@ -5,22 +5,24 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 from msgspec.structs import replace
 
-from envelopes.codecs.emergence import encode
-from envelopes.envelope import ACK, ERROR, HELLO, THREAD, Envelope, brainstem_id, new_id
+from envelopes.envelope import ACK, ERROR, THREAD, Envelope
 from neighborhoods.delivery.broadcast import PeerResult, first_done, gather_all, hello_all
 from neighborhoods.errors import PeerOfflineError
 from neighborhoods.peer import Peer
+from neighborhoods.peer_store import PeerStore
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.arguments import UnfitArgumentError
-from rappd.features.calls.operations import LONGEST_WAIT, CallOperations, call_data, call_row, failed
+from rappd.features.calls.call_forms import CallView, call_data, call_row, failed
+from rappd.features.calls.operations import LONGEST_WAIT, CallOperations
 from rappd.features.operation import OWNER, operation
-from rappd.federation.greetings import PROBE_SECONDS
+from rappd.federation.availability import Availability
+from rappd.federation.greetings import PROBE_SECONDS, Greetings
 from rappd.federation.peer_greeting import read_greeting
-from rappd.federation.service import FederationService
 
 MOST_AT_ONCE = 100
 EVERYBODY = "all"
@@ -29,19 +31,46 @@ _SPARE_SECONDS = 15.0  # so that who is asked does not say "later" before nobody
 Which = Literal["first", "all"]
 
 
+class Broadcast(TypedDict):
+    """The calls in the order asked, and the name of the peer that was first where only one was wanted."""
+
+    calls: list[CallView]
+    winner: str | None
+
+
+class HelloRow(TypedDict):
+    """A peer's answer to HELLO, or why there was none."""
+
+    name: str
+    fingerprint: str
+    short: str
+    answered: bool
+    ms: float | None
+    agents: int
+    trouble: str
+
+
+class Greeted(TypedDict):
+    """The answer of ``peers.hello``."""
+
+    hello: list[HelloRow]
+
+
 class BroadcastOperations:
     """``rappd call --first``, ``rappd call --all`` and ``rappd peers hello``."""
 
     def __init__(
         self,
-        machines: FederationService,
+        availability: Availability,
+        peers: PeerStore,
+        greetings: Greetings,
+        dispatcher: Dispatcher,
         calls: CallOperations,
         members_of: Callable[[str], list[str]] | None = None,
     ) -> None:
         """``members_of``: the keys of the machines that are members of the neighborhood ``@NAME``; reads files."""
-        self._members_of = members_of
-        self._machines = machines
-        self._calls = calls
+        self._availability, self._peers, self._greetings = availability, peers, greetings
+        self._dispatcher, self._calls, self._members_of = dispatcher, calls, members_of
 
     @operation("calls.broadcast", "POST", "/call/broadcast", right=OWNER)
     async def call(
@@ -53,7 +82,7 @@ class BroadcastOperations:
         args: dict[str, Any] | None = None,
         twin: str = "",
         wait: float = 30.0,
-    ) -> dict[str, Any]:
+    ) -> Broadcast:
         """Asks `peers`, a list or `all`, at once; `which`: the `first` that gets it done, or `all` within `wait` seconds.
 
         `@NAME` in the list is a neighborhood's paired members. `text`, `twin`, `agent` and `args` as with `/call`.
@@ -63,14 +92,13 @@ class BroadcastOperations:
         ``state``: done, failed (it said so), away, late (``wait`` passed), stopped (another was faster). Who
         is late or not needed is told to stop. Nothing of it is queued: what comes late is worth nothing.
         """
-        m = self._machines
-        await m.available()
+        await self._availability.wait()
         selectors = [peers] if isinstance(peers, str) else peers
         if not selectors or (isinstance(peers, str) and peers != EVERYBODY):
             raise UnfitArgumentError(
                 "peers must be a list of names, or all", do='Send {"peers": ["pi", "shed"]}.'
             )
-        chosen = self._peers(await self._without_neighborhoods(selectors))
+        chosen = self._chosen(await self._without_neighborhoods(selectors))
         wait = min(max(0.1, wait), LONGEST_WAIT - _SPARE_SECONDS)
         data = [call_data(text, agent, args, [] if twin else self._announced(peer)) for peer in chosen]
         begun = await asyncio.gather(
@@ -92,27 +120,17 @@ class BroadcastOperations:
             winner, heard = None, await gather_all(chosen, ask, wait, cancel=cancel)
         rows = [self._settled(one, asked[one.peer.fingerprint], started) for one in heard]
         calls = [row for row, _ in rows]
-        await asyncio.gather(*(m.dispatcher.record_reply(end, end.thread) for _, end in rows))
+        await asyncio.gather(*(self._dispatcher.record_reply(end, end.thread) for _, end in rows))
         return {"calls": calls, "winner": winner.peer.name if winner else None}
 
     @operation("peers.hello", "POST", "/peers/hello", right=OWNER)
-    async def hello(self) -> dict[str, Any]:
+    async def hello(self) -> Greeted:
         """Says HELLO to every peer, and tells who answered how fast.
 
         ``{"hello": [{name, fingerprint, short, answered, ms, agents, trouble}]}``.
         """
-        m = self._machines
-        parts = await m.available()
-
-        async def say(peer: Peer) -> Envelope:
-            said = parts.catalogue.hello(m.caller(peer))
-            hello = Envelope(new_id(), m.node.id, brainstem_id(peer.fingerprint), HELLO, said)
-            reply = await parts.carrier.send(peer, encode(hello), wait=PROBE_SECONDS)
-            if reply.verb == HELLO:
-                m.greetings.heard(peer.fingerprint, reply.data)
-            return reply
-
-        heard = await hello_all(m.peer_store.all(), say, within=PROBE_SECONDS + 1)
+        await self._availability.wait()
+        heard = await hello_all(self._peers.all(), self._greetings.call, within=PROBE_SECONDS + 1)
         return {"hello": [_hello_row(one) for one in heard]}
 
     async def _without_neighborhoods(self, selectors: Sequence[str]) -> list[str]:
@@ -123,7 +141,7 @@ class BroadcastOperations:
                 found.append(one)
                 continue
             keys = await asyncio.to_thread(self._members_of, one)
-            paired = [key for key in keys if self._machines.peer_store.get(key) is not None]
+            paired = [key for key in keys if self._peers.get(key) is not None]
             if not paired:
                 raise NotFoundError(
                     f"No other member of {one} is paired with this machine.",
@@ -132,9 +150,9 @@ class BroadcastOperations:
             found += paired
         return found
 
-    def _peers(self, selectors: Sequence[str]) -> list[Peer]:
+    def _chosen(self, selectors: Sequence[str]) -> list[Peer]:
         """The peers that the selector means, each once. Raises ``NoSuchPeerError``, ``NotFoundError``, ``UsageProblemError``."""
-        book = self._machines.peer_store
+        book = self._peers
         if list(selectors) == [EVERYBODY] and book.named(EVERYBODY) is None:
             found = book.all()
             if not found:
@@ -150,9 +168,9 @@ class BroadcastOperations:
         return found
 
     def _announced(self, peer: Peer) -> list[Any]:
-        return list(self._machines.greetings.of(peer.fingerprint).agents)
+        return list(self._greetings.of(peer.fingerprint).agents)
 
-    def _settled(self, heard: PeerResult, asked: Envelope, started: float) -> tuple[dict[str, Any], Envelope]:
+    def _settled(self, heard: PeerResult, asked: Envelope, started: float) -> tuple[CallView, Envelope]:
         """Returns the row of one peer's result and the envelope to record on its thread."""
         end, state = heard.reply, "done"
         if heard.outcome == "not_needed":
@@ -160,8 +178,8 @@ class BroadcastOperations:
         elif heard.outcome == "late" or (end is not None and end.verb == ACK):
             state, end = "late", asked.refusal(499, "Stopped: it took too long.", "late")
         elif end is None:
-            away = heard.outcome == "failed" and isinstance(heard.problem, PeerOfflineError)
-            state = "away" if away else "failed"
+            is_offline = heard.outcome == "failed" and isinstance(heard.problem, PeerOfflineError)
+            state = "away" if is_offline else "failed"
             end = failed(asked, heard.problem or PeerOfflineError(heard.trouble))
         elif end.verb == ERROR:
             state = "failed"
@@ -171,7 +189,7 @@ class BroadcastOperations:
         )
 
 
-def _hello_row(heard: PeerResult) -> dict[str, Any]:
+def _hello_row(heard: PeerResult) -> HelloRow:
     reply = heard.reply if heard.outcome == "answered" else None
     agents = read_greeting(reply.data).agents if reply is not None else ()
     return {

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import click
 
 from envelopes.errors import ReportableError
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.completion_names import peer_names
 from rappd.cli.console import (
     arrow,
@@ -25,7 +26,7 @@ from rappd.cli.console import (
     terminal_width,
 )
 from rappd.cli.formatting import count, took
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import cells
 from rappd.control_client import ControlClient
@@ -52,12 +53,12 @@ class CallFailedError(ReportableError):
     def __init__(self, row: Row, own: str) -> None:
         self._row = row
         self._answered = answered = int(row.get("status") or 500)
-        said = str(row.get("error") or "It failed, and did not say why.")
+        what = str(row.get("error") or "It failed, and did not say why.")
         do = str(row.get("do") or "")
         peer = row["peer"]
         if answered in _REFUSED:
-            said, do = f"{peer} refused this call.", f"its owner can allow it: `rappd peers show {own}`"
-        super().__init__(said, do=do or f"`rappd threads show {row['thread'][:8]}` has the record")
+            what, do = f"{peer} refused this call.", f"its owner can allow it: `rappd peers show {own}`"
+        super().__init__(what, do=do or f"`rappd threads show {row['thread'][:8]}` has the record")
 
     @property
     def exit_code(self) -> int:  # type: ignore[override]  # from the other machine's status
@@ -79,9 +80,8 @@ class NoSuchAgentError(NotFoundError):
     code = "no_agent"
 
 
-@click.command()
+@cli_command()
 @click.argument("target", metavar="PEER[/TWIN][:AGENT]", shell_complete=peer_names)
-@click.argument("text", nargs=-1)
 @click.option("--args", "given", default="", metavar="JSON", help="Arguments for AGENT, a JSON object.")
 @click.option(
     "--wait", type=click.FloatRange(0.1, 3600), default=30.0, show_default=True, help="Seconds to wait."
@@ -96,7 +96,6 @@ class NoSuchAgentError(NotFoundError):
 @click.option(
     "--all", "many", flag_value="all", help="Ask PEER,PEER, @NEIGHBORHOOD or all; every answer within --wait."
 )
-@JSON
 def call(
     target: str, text: tuple[str, ...], given: str, wait: float, yes: bool, many: str | None, printer: Printer
 ) -> int:
@@ -181,7 +180,7 @@ def _answer(row: Row) -> None:
 
 
 def _failure_in(result: Any) -> str:
-    from agents.providers.offline.result_format import failure_of
+    from agents.contract.readable_results import failure_of
 
     return failure_of(result if isinstance(result, str) else json.dumps(result, default=str))
 

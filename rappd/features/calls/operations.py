@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -18,40 +17,52 @@ from envelopes.codecs.privileged import refuse_privileged
 from envelopes.codecs.wire import is_uuid4
 from envelopes.envelope import (
     ACK,
-    COST_USD,
     DEADLINE,
     DONE,
-    ERROR,
     HELP,
     PATH,
     STREAM,
     THREAD,
     TRACEPARENT,
-    USAGE_TOKENS,
     Envelope,
     brainstem_id,
     new_id,
 )
 from envelopes.errors import ReportableError
+from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.delivery.retry import retried
+from neighborhoods.discovery.address_resolver import AddressResolver
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerOfflineError, RetriableError
 from neighborhoods.peer import Peer
-from neighborhoods.storage import EGG
+from neighborhoods.peer_store import PeerStore
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
-from rappd.features.calls.open_calls import OpenCalls
+from rappd.features.calls.call_forms import (
+    CallAnswer,
+    CallStopping,
+    OwnersCall,
+    call_data,
+    failed,
+    summary_of,
+    trace_of,
+    with_twin,
+)
 from rappd.features.operation import OWNER, Stream, Text, operation
-from rappd.federation.peer_view import outbox_row
-from rappd.federation.service import FederationService
+from rappd.federation.availability import Availability, Deferred
+from rappd.federation.greetings import Greetings
+from rappd.federation.local_node import LocalNode
 from rappd.tenants.tenant import HOST
+from twins.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
+    from neighborhoods.delivery.outbox import Outbox
+    from neighborhoods.transport.peer_client import PeerClient
     from neighborhoods.transport.peer_connection import OnStream
 
 _OWNER = Caller("control", operator=True)
-_USAGE = ((USAGE_TOKENS, "tokens"), (COST_USD, "cost_usd"))
 DEFAULT_WAIT = 30.0
 LONGEST_WAIT = 3600.0
 
@@ -59,8 +70,24 @@ LONGEST_WAIT = 3600.0
 class CallOperations:
     """``rappd call`` and ``rappd outbox``, for the page and for agents, too."""
 
-    def __init__(self, machines: FederationService) -> None:
-        self._machines = machines
+    def __init__(
+        self,
+        node: LocalNode,
+        availability: Availability,
+        peers: PeerStore,
+        resolver: AddressResolver,
+        greetings: Greetings,
+        dispatcher: Dispatcher,
+        host: Workspace,
+        pending: PendingReplies,
+        peer_client: Deferred[PeerClient],
+        outbox: Deferred[Outbox],
+    ) -> None:
+        """``host`` is the brainstem's workspace, ``pending`` are the replies that calls wait for."""
+        self._node, self._availability, self._peers = node, availability, peers
+        self._resolver, self._greetings, self._dispatcher = resolver, greetings, dispatcher
+        self._host, self._pending = host, pending
+        self._peer_client, self._outbox = peer_client, outbox
 
     @operation("calls.ask", "POST", "/call", right=OWNER)
     async def call(
@@ -72,7 +99,7 @@ class CallOperations:
         twin: str = "",
         wait: float = DEFAULT_WAIT,
         id: str = "",
-    ) -> dict[str, Any]:
+    ) -> CallAnswer:
         """Asks a `peer`: its brainstem (`text`), a `twin` of it, or one `agent` with `args`. `wait`: seconds."""
         asked = await self.submit(peer, text=text, agent=agent, args=args, twin=twin, wait=wait, id=id)
         return await asked.row()
@@ -95,7 +122,7 @@ class CallOperations:
         asked = await self.submit(
             peer, text=text, agent=agent, args=args, twin=twin, wait=wait, id=id, stream=True
         )
-        return Stream(_told(asked), greets=False)
+        return Stream(_events_of(asked), greets=False)
 
     async def submit(
         self,
@@ -110,8 +137,7 @@ class CallOperations:
         stream: bool = False,
     ) -> OwnersCall:
         """A call of the owner's, recorded and on its way. With ``stream`` its turn tells what the machine says."""
-        m = self._machines
-        await m.available()
+        await self._availability.wait()
         if (entry := await self._legacy(selector)) is not None:
             if agent or twin:
                 kind = "an A2A agent" if entry.kind == "agent" else "a published brainstem"
@@ -120,7 +146,7 @@ class CallOperations:
                     do=f'rappd call {entry.name or entry.host} "…"',
                 )
             return await self._call_legacy(entry, text, min(max(0.1, wait), LONGEST_WAIT))
-        peer = m.peer_store.find(selector)
+        peer = self._peers.find(selector)
         data = call_data(text, agent, args, [] if twin else await self._agents_of(peer, asked=bool(agent)))
         placed = await self.begin(peer, data, twin=twin, id=id)
 
@@ -131,29 +157,31 @@ class CallOperations:
                 await self.keep(peer, placed)
                 return placed.reply(ACK, {"state": "queued", "why": str(problem)})
             except ReportableError as problem:
-                await m.dispatcher.record_reply(failed(placed, problem), placed.thread)
+                await self._dispatcher.record_reply(failed(placed, problem), placed.thread)
                 raise
             if reply.verb == ACK:
                 await self.keep(peer, placed, accepted=True)
                 return placed.reply(ACK, {"state": "accepted"})
-            await m.dispatcher.record_reply(reply, placed.thread)
+            await self._dispatcher.record_reply(reply, placed.thread)
             return reply
 
         turn = Turn(placed, _OWNER, work, tells=stream)
-        return OwnersCall(m.dispatcher.operations.begin(turn), peer.name, time.monotonic())
+        return OwnersCall(self._dispatcher.operations.begin(turn), peer.name, time.monotonic())
 
     async def begin(self, peer: Peer, data: dict[str, Any], *, twin: str = "", id: str = "") -> Envelope:
         """A call as it stands in the record, on a thread of its own: committed, and so it may be sent.
 
         Raises ``StoreError``.
         """
-        m, id = self._machines, id.lower()
+        id = id.lower()
         ident = id or new_id()
         trace = {TRACEPARENT: trace_of(ident)}
-        asked = Envelope(ident, m.node.id, brainstem_id(peer.fingerprint), HELP, with_twin(data, twin), trace)
-        session = f"call {id or new_id()}"
-        placed = m.dispatcher.open_thread(asked, HOST, session=session, title=_what(data), fresh=not id)
-        await m.dispatcher.record_first(placed)
+        asked = Envelope(
+            ident, self._node.id, brainstem_id(peer.fingerprint), HELP, with_twin(data, twin), trace
+        )
+        session, title = f"call {id or new_id()}", summary_of(data)
+        placed = self._dispatcher.open_thread(asked, HOST, session=session, title=title, fresh=not id)
+        await self._dispatcher.record_first(placed)
         return placed
 
     async def ask(
@@ -170,17 +198,17 @@ class CallOperations:
 
         Raises ``PeerOfflineError`` when no answer came, also when it may have been sent: its id makes a repeat safe.
         """
-        m = self._machines
         wait = min(max(0.1, wait), LONGEST_WAIT)
         outward = self._outward(asked, wait, path, trace)
-        if on_stream is not None and STREAM in m.greetings.of(peer.fingerprint).verbs:
+        if on_stream is not None and STREAM in self._greetings.of(peer.fingerprint).verbs:
             outward = replace(outward, data={**outward.data, "stream": True})
         sent = encode(outward)
         until = time.monotonic() + wait
-        with m.pending_replies.expected(peer.fingerprint, asked.id) as expected:
+        peer_client = self._peer_client.now()
+        with self._pending.expected(peer.fingerprint, asked.id) as expected:
             try:
                 reply = await retried(
-                    lambda left: m.parts.carrier.send(peer, sent, wait=left, on_stream=on_stream),
+                    lambda left: peer_client.send(peer, sent, wait=left, on_stream=on_stream),
                     within=wait + 1,
                 )
             except RetriableError as problem:
@@ -201,61 +229,27 @@ class CallOperations:
     ) -> None:
         """Puts a HELP that could not be delivered into the outbox; ``accepted``: one that is worked on."""
         sent = self._outward(asked, DEFAULT_WAIT, path, trace)
-        await self._machines.parts.outbox.put(
-            peer.fingerprint, sent, _what(asked.data), self._ttl(), accepted=accepted
+        await self._outbox.now().put(
+            peer.fingerprint, sent, summary_of(asked.data), self._node.keep_seconds, accepted=accepted
         )
 
     @operation("calls.cancel", "POST", "/call/cancel", right=OWNER)
-    async def cancel(self, peer: Text, id: Text) -> dict[str, Any]:
+    async def cancel(self, peer: Text, id: Text) -> CallStopping:
         """Stops what a `peer` does for the call with that `id`; the call is then answered so."""
-        m = self._machines
-        there = m.peer_store.find(peer)
+        there = self._peers.find(peer)
         if not is_uuid4(id):
             raise UsageProblemError("id is not the ID of a call.", do="Send the id that the call has.")
-        await m.parts.carrier.tell(
-            there, encode(Envelope(id, m.node.id, brainstem_id(there.fingerprint), "CANCEL", {}))
+        await self._peer_client.now().tell(
+            there, encode(Envelope(id, self._node.id, brainstem_id(there.fingerprint), "CANCEL", {}))
         )
         return {"stopping": {"id": id, "peer": there.name}}
-
-    @operation("outbox.list", "GET", "/outbox", right=OWNER)
-    async def outbox(self, waiting: bool = False, restored: bool = False) -> dict[str, Any]:
-        """The outbox: what waits for other machines; without `?waiting=1` also recent results.
-
-        `?restored=1`: also calls that came back with a snapshot, unanswered (`state` `open`).
-        """
-        m = self._machines
-        if m.rests:
-            rows = await m.tables.outbox.outgoing(waiting=waiting)
-        else:
-            rows = await (await m.available()).outbox.listing(waiting=waiting)
-        found = await OpenCalls(m).listing() if restored else []
-        return {"outbox": [outbox_row(m.peer_store, row) for row in rows if row.verb in (HELP, EGG)] + found}
-
-    async def count_restored(self) -> int:
-        """The number of calls that came back with a snapshot, unanswered."""
-        return len(await OpenCalls(self._machines).listing())
-
-    @operation("outbox.redirect", "POST", "/outbox/{id}/redirect", right=OWNER)
-    async def redirect(self, id: str, peer: Text) -> dict[str, Any]:
-        """Sends a call to the machine `peer`: for one that was set up anew, or that came back with a snapshot."""
-        return await OpenCalls(self._machines).redirect(id, peer)
-
-    @operation("outbox.retry", "POST", "/outbox/{id}/retry", right=OWNER)
-    async def retry(self, id: str) -> dict[str, Any]:
-        """Tries one now."""
-        return {"retried": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.retry(id))}
-
-    @operation("outbox.drop", "DELETE", "/outbox/{id}", right=OWNER)
-    async def drop(self, id: str) -> dict[str, Any]:
-        """Cancels a waiting call."""
-        return {"dropped": outbox_row(self._machines.peer_store, await self._machines.parts.outbox.drop(id))}
 
     async def _legacy(self, selector: str) -> Entry | None:
         """The published brainstem or A2A agent of that name, address or URL, if one was added."""
         wanted = selector.strip().lower().rstrip("/")
-        if self._machines.peer_store.named(wanted) is not None:
+        if self._peers.named(wanted) is not None:
             return None  # what is meant for a trusted machine never goes over plain http
-        for entry in await self._machines.parts.resolver.legacy():
+        for entry in await self._resolver.legacy():
             if wanted in (
                 entry.name.lower(),
                 entry.host.lower(),
@@ -267,24 +261,25 @@ class CallOperations:
 
     async def _call_legacy(self, entry: Entry, text: str, wait: float) -> OwnersCall:
         """A turn of a published brainstem or an A2A agent, recorded like any call; nothing of it is queued."""
-        m = self._machines
         data = call_data(text, "", None)
         name = entry.name or entry.host
-        asked = Envelope(new_id(), m.node.id, f"{name}_legacy", HELP, data)  # no trace: it would lead nowhere
-        placed = m.dispatcher.open_thread(asked, HOST, session=f"call {new_id()}", title=_what(data))
-        await m.dispatcher.record_first(placed)
+        asked = Envelope(
+            new_id(), self._node.id, f"{name}_legacy", HELP, data
+        )  # no trace: it would lead nowhere
+        placed = self._dispatcher.open_thread(asked, HOST, session=f"call {new_id()}", title=summary_of(data))
+        await self._dispatcher.record_first(placed)
 
         async def work(_: Turn) -> Envelope:
             try:
-                said = await self.ask_published(entry, placed, wait=wait)
+                answer = await self.ask_published(entry, placed, wait=wait)
             except ReportableError as problem:
-                await m.dispatcher.record_reply(failed(placed, problem), placed.thread)
+                await self._dispatcher.record_reply(failed(placed, problem), placed.thread)
                 raise
-            reply = placed.reply(DONE, {"result": said, "response": said})
-            await m.dispatcher.record_reply(reply, placed.thread)
+            reply = placed.reply(DONE, {"result": answer, "response": answer})
+            await self._dispatcher.record_reply(reply, placed.thread)
             return reply
 
-        turn = m.dispatcher.operations.begin(Turn(placed, _OWNER, work))
+        turn = self._dispatcher.operations.begin(Turn(placed, _OWNER, work))
         return OwnersCall(turn, name, time.monotonic(), is_legacy=True)
 
     async def ask_published(self, entry: Entry, asked: Envelope, *, wait: float) -> str:
@@ -296,7 +291,7 @@ class CallOperations:
             return await a2a_agent.ask(entry, text, session=asked.thread, wait=wait, nonce=asked.id)
         from neighborhoods.transport.published_brainstem import ask
 
-        said = await ask(
+        reply = await ask(
             entry,
             asked.data["user_input"],
             session=asked.thread,
@@ -304,20 +299,19 @@ class CallOperations:
             from_rappid=await asyncio.to_thread(self._rappid),
             nonce=asked.id,
         )
-        return str(said["response"])
+        return str(reply["response"])
 
     async def _agents_of(self, peer: Peer, *, asked: bool) -> list[Any]:
         """Returns the agents of a peer that this machine may use; asks the peer if ``asked`` and not known."""
-        m = self._machines
-        if asked and not m.greetings.is_known(peer.fingerprint):
+        if asked and not self._greetings.is_known(peer.fingerprint):
             with contextlib.suppress(
                 ReportableError, OSError, TimeoutError
             ):  # away: names are taken as typed
-                await m.greetings.probe(peer.fingerprint)
-        return list(m.greetings.of(peer.fingerprint).agents)
+                await self._greetings.probe(peer.fingerprint)
+        return list(self._greetings.of(peer.fingerprint).agents)
 
     def _outward(self, asked: Envelope, wait: float, path: tuple[str, ...], trace: str = "") -> Envelope:
-        own = self._machines.node.identity.fingerprint[:16]
+        own = self._node.identity.fingerprint[:16]
         extensions: dict[str, Any] = {THREAD: asked.thread, DEADLINE: round(wait, 3), PATH: [*path, own]}
         extensions[TRACEPARENT] = trace_of(asked.id, trace or str(asked.extensions.get(TRACEPARENT) or ""))
         return Envelope(asked.id, asked.sender, asked.recipient, HELP, asked.data, extensions)
@@ -325,62 +319,10 @@ class CallOperations:
     def _rappid(self) -> str:
         """The rappid of the brainstem here, as a claim for those who cannot check a key; "" without one."""
         try:
-            found = orjson.loads(self._machines.tenants.host.workspace.files.read("rappid.json", 1 << 20))
+            found = orjson.loads(self._host.files.read("rappid.json", 1 << 20))
             return str(found["rappid"])[:300]
         except (OSError, ValueError, KeyError, TypeError):
             return ""
-
-    def _ttl(self) -> float:
-        return self._machines.node.settings.number("peers.keep_hours") * 3600.0
-
-
-@dataclass(frozen=True, slots=True)
-class OwnersCall:
-    """A call of the owner's: its turn, which goes on when its caller disconnects, and how its reply is shown."""
-
-    turn: Turn
-    peer: str
-    started: float
-    is_legacy: bool = False
-
-    async def row(self) -> dict[str, Any]:
-        """``{"call": {id, peer, state, result, seconds, thread, …}}``.
-
-        ``state``: done, failed (the other machine said so), accepted (it works on it still), queued (away).
-        """
-        reply = await self.turn.reply()
-        state = {DONE: "done", ERROR: "failed"}.get(reply.verb) or reply.data["state"]
-        row = call_row(self.peer, self.turn.envelope, state, self.started, reply=reply)
-        return {"call": {**row, "legacy": True} if self.is_legacy else row}
-
-
-def call_row(
-    peer: str, asked: Envelope, state: str, started: float, *, reply: Envelope | None = None
-) -> dict[str, Any]:
-    """A call to the peer of that name, begun at ``started``, as screens show it."""
-    row: dict[str, Any] = {
-        "id": asked.id,
-        "peer": peer,
-        "state": state,
-        "thread": asked.thread,
-        "seconds": round(time.monotonic() - started, 3),
-    }
-    if reply is None:
-        return row
-    if reply.verb == DONE:
-        row["result"] = reply.data.get("result", reply.data.get("response", reply.data))
-        row["data"] = reply.data
-        row |= {name: reply.extensions[key] for key, name in _USAGE if key in reply.extensions}
-    elif reply.verb == ERROR:
-        row |= {
-            "error": reply.data.get("msg", ""),
-            "do": reply.data.get("do", ""),
-            "code": reply.data.get("reason", "failed"),
-            "status": reply.data.get("code", 500),
-        }
-    elif "why" in reply.data:
-        row["why"] = reply.data["why"]
-    return row
 
 
 def _telling(turn: Turn) -> OnStream:
@@ -397,71 +339,7 @@ def _telling(turn: Turn) -> OnStream:
     return on_stream
 
 
-def call_data(
-    text: str, agent: str, args: dict[str, Any] | None, known: Sequence[dict[str, Any]] = ()
-) -> dict[str, Any]:
-    """The data of a HELP: a sentence for a brainstem, or arguments for one agent. Raises ``UsageProblemError``.
-
-    ``known`` are the agents that the other machine announced: they tell how ``agent`` is written there,
-    and which argument a ``text`` fills: the only required one that is text, else ``query`` and ``user_input``.
-    """
-    if agent:
-        card: dict[str, Any] = next((one for one in known if _is_called(one, agent)), {})
-        given = dict(args or {})
-        if text and (wanted := _only_text(card.get("parameters"))):
-            given.setdefault(wanted, text)
-        elif text and not args:
-            given = {"query": text, "user_input": text}
-        return {"agent": card.get("name", agent), "args": given, **({"user_input": text} if text else {})}
-    if not text.strip():
-        raise UsageProblemError("There is nothing to ask.", do='rappd call PEER "how are you?"')
-    return {"user_input": text}
-
-
-def _is_called(card: dict[str, Any], agent: str) -> bool:
-    return str(card["name"]).casefold() == agent.casefold()
-
-
-def _only_text(parameters: object) -> str:
-    """The one required parameter that is text; "" when there are none or several."""
-    schema = parameters if isinstance(parameters, dict) else {}
-    properties, required = schema.get("properties"), schema.get("required")
-    if not isinstance(properties, dict) or not isinstance(required, list):
-        return ""
-    texts = [
-        name
-        for name in required
-        if isinstance(name, str)
-        and isinstance(properties.get(name), dict)
-        and properties[name].get("type") == "string"
-    ]
-    return texts[0] if len(texts) == 1 else ""
-
-
-def with_twin(data: dict[str, Any], twin: str) -> dict[str, Any]:
-    """The same for a twin of the other machine, by the name that people know it by."""
-    return {**data, "twin": twin.strip()} if twin.strip() else data
-
-
-def _what(data: dict[str, Any]) -> str:
-    text = data.get("user_input") or data.get("prompt")
-    return str(text or f"{data.get('agent', '')}")[:120]
-
-
-def failed(asked: Envelope, problem: ReportableError) -> Envelope:
-    """The ERROR that is written down where no answer came."""
-    data = {"code": problem.status, "msg": str(problem), "reason": problem.code}
-    return Envelope(asked.id, asked.recipient, asked.sender, ERROR, data)
-
-
-def trace_of(id: str, outer: str = "") -> str:
-    """The W3C traceparent of a call: the trace of ``outer`` goes on; without one, the call's id begins it."""
-    digits = id.replace("-", "").lower()
-    trace, flags = (outer.split("-")[1], outer.split("-")[3]) if outer else (digits, "01")
-    return f"00-{trace}-{digits[16:]}-{flags}"
-
-
-async def _told(asked: OwnersCall) -> AsyncGenerator[tuple[int | None, bytes | dict[str, Any]], None]:
+async def _events_of(asked: OwnersCall) -> AsyncGenerator[tuple[int | None, bytes | dict[str, Any]], None]:
     """The events of a call, then what came of it."""
     async for number, event in asked.turn.events():
         yield number, event

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.command_parameters import Argument
 from rappd.cli.console import command, dim, print_out, print_status, strip_control
 from rappd.cli.formatting import ago, count
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.features.peers.text import trouble_of
 
-_ID = click.argument("id", metavar="ID")
+_Id = Annotated[str, Argument(metavar="ID")]
 
 _WAITING = ("queued", "delivered", "accepted", "open")
 _DIGITS = 4
@@ -39,7 +40,6 @@ def outbox() -> None:
 
 @outbox.command("list")
 @click.option("--all", "everything", is_flag=True, help="Also what came of older ones.")
-@JSON
 def list_(everything: bool, printer: Printer) -> None:
     """List what waits, then recent results."""
     home = HomeClient(Home.here(), reads=True)
@@ -64,9 +64,7 @@ def _show(home: HomeClient, rows: list[Row], *, everything: bool) -> None:
 
 
 @outbox.command()
-@_ID
-@JSON
-def retry(id: str, printer: Printer) -> None:
+def retry(id: _Id, printer: Printer) -> None:
     """Try one now."""
     found = ControlClient(Home.here()).do("outbox.retry", id=id)
     row = found["retried"]
@@ -74,10 +72,7 @@ def retry(id: str, printer: Printer) -> None:
 
 
 @outbox.command()
-@_ID
-@click.argument("peer")
-@JSON
-def redirect(id: str, peer: str, printer: Printer) -> None:
+def redirect(id: _Id, peer: str, printer: Printer) -> None:
     """Send a call to PEER: a machine that was set up anew, and so has another key.
 
     Also a call that came back with a snapshot: nothing of a snapshot is sent by itself. The answer comes to the
@@ -90,9 +85,7 @@ def redirect(id: str, peer: str, printer: Printer) -> None:
 
 
 @outbox.command()
-@_ID
-@JSON
-def drop(id: str, printer: Printer) -> None:
+def drop(id: _Id, printer: Printer) -> None:
     """Cancel a waiting call. What the other machine has begun may still be done there."""
     found = ControlClient(Home.here()).do("outbox.drop", id=id)
     row = found["dropped"]

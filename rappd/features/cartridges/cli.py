@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.command_parameters import Option
+from rappd.cli.printer import Printer
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 
@@ -18,12 +19,11 @@ if TYPE_CHECKING:
     from rappd.features.cartridges.file_actions import CartridgeFiles
 
 _PATH = click.Path(path_type=Path)
-_FILE = click.argument("file", type=_PATH)
-_OUT = click.option("-o", "--output", "into", type=_PATH, metavar="OUT", help="Save it there, signed.")
-_REPLACE = click.option("--replace", is_flag=True, help="OUT may exist.")
-_FORCE = click.option("--force", is_flag=True, help="Take FILE though its body is not what its hash says.")
-_AT = click.option("--at", default="", metavar="MOMENT", help="What counts as now: 2026-11-21T09:40:00Z.")
-_INPUT = click.option("--input", "inputs", multiple=True, metavar="JSON", help="Input; repeatable.")
+_Out = Annotated[Path | None, Option("-o", "--output", metavar="OUT", help="Save it there, signed.")]
+_Replace = Annotated[bool, Option("--replace", help="OUT may exist.")]
+_Force = Annotated[bool, Option("--force", help="Take FILE though its body is not what its hash says.")]
+_At = Annotated[str, Option("--at", metavar="MOMENT", help="What counts as now: 2026-11-21T09:40:00Z.")]
+_Input = Annotated[tuple[str, ...], Option("--input", metavar="JSON", help="Input; repeatable.")]
 _SHAPES = ("seed", "legacy", "spec")
 
 
@@ -37,7 +37,6 @@ def cartridge() -> None:
 
 
 @cartridge.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """LisPy cartridges that lie beside the agents.
 
@@ -53,28 +52,22 @@ def list_(printer: Printer) -> None:
 
 
 @cartridge.command()
-@_FILE
 @click.option("--frames", type=click.IntRange(1), metavar="N", help="How often; once without it.")
-@_INPUT
 @click.option(
     "--fuel", type=click.IntRange(1, 100_000_000), metavar="N", help="Steps that a frame may take (100,000)."
 )
 @click.option("--save", is_flag=True, help="Save what came of it in FILE, signed.")
-@_OUT
-@_REPLACE
-@_FORCE
-@_AT
-@JSON
 def run(
     file: Path,
     frames: int | None,
-    inputs: tuple[str, ...],
+    *,
+    inputs: _Input = (),
     fuel: int | None,
     save: bool,
-    into: Path | None,
-    replace: bool,
-    force: bool,
-    at: str,
+    into: _Out = None,
+    replace: _Replace = False,
+    force: _Force = False,
+    at: _At = "",
     printer: Printer,
 ) -> int:
     """Run a frame of FILE.
@@ -90,37 +83,27 @@ def run(
         replace=replace,
         force=force,
     )
-    return _told(found, file, printer)
+    return _show_run(found, file, printer)
 
 
 @cartridge.command()
-@_FILE
 @click.argument("steps", type=click.IntRange(1), default=1, metavar="[N]")
-@_INPUT
-@_AT
-@JSON
-def step(file: Path, steps: int, inputs: tuple[str, ...], at: str, printer: Printer) -> int:
+def step(file: Path, steps: int, printer: Printer, inputs: _Input = (), at: _At = "") -> int:
     """Take N steps (one) and freeze it there."""
     found = _verbs(at).run(file, inputs=[_json(one) for one in inputs], steps=steps, into=file)
-    return _told(found, file, printer)
+    return _show_run(found, file, printer)
 
 
 @cartridge.command()
-@_FILE
 @click.option("--after", type=click.IntRange(1), required=True, metavar="N", help="After so many steps.")
-@_INPUT
-@_OUT
-@_REPLACE
-@_AT
-@JSON
 def freeze(
     file: Path,
     after: int,
-    inputs: tuple[str, ...],
-    into: Path | None,
-    replace: bool,
-    at: str,
     printer: Printer,
+    inputs: _Input = (),
+    into: _Out = None,
+    replace: _Replace = False,
+    at: _At = "",
 ) -> int:
     """Run FILE for N steps and freeze it there.
 
@@ -128,37 +111,29 @@ def freeze(
     """
     given = [_json(one) for one in inputs]
     found = _verbs(at).run(file, inputs=given, steps=after, into=into or file, replace=replace)
-    return _told(found, file, printer)
+    return _show_run(found, file, printer)
 
 
 @cartridge.command()
-@_FILE
-@_INPUT
 @click.option("--save", is_flag=True, help="Save what came of it in FILE, signed.")
-@_OUT
-@_REPLACE
-@_AT
-@JSON
 def resume(
     file: Path,
-    inputs: tuple[str, ...],
+    *,
+    inputs: _Input = (),
     save: bool,
-    into: Path | None,
-    replace: bool,
-    at: str,
+    into: _Out = None,
+    replace: _Replace = False,
+    at: _At = "",
     printer: Printer,
 ) -> int:
     """Go on with a frozen FILE, to the end of its frame."""
     given = [_json(one) for one in inputs]
     found = _verbs(at).resume(file, inputs=given, into=_target(file, save, into), replace=replace)
-    return _told(found, file, printer, "resume")
+    return _show_run(found, file, printer, "resume")
 
 
 @cartridge.command()
-@_FILE
-@_FORCE
-@JSON
-def inspect(file: Path, force: bool, printer: Printer) -> None:
+def inspect(file: Path, printer: Printer, force: _Force = False) -> None:
     """Show what FILE is, and who signed it.
 
     Also what it holds and where it was frozen. Nothing runs.
@@ -170,11 +145,7 @@ def inspect(file: Path, force: bool, printer: Printer) -> None:
 
 
 @cartridge.command()
-@click.argument("before", type=_PATH)
-@click.argument("after", type=_PATH)
-@_FORCE
-@JSON
-def diff(before: Path, after: Path, force: bool, printer: Printer) -> None:
+def diff(before: Path, after: Path, printer: Printer, force: _Force = False) -> None:
     """Show the differences between two cartridges, value by value."""
     from rappd.features.cartridges.text import show_diff
 
@@ -183,7 +154,6 @@ def diff(before: Path, after: Path, force: bool, printer: Printer) -> None:
 
 
 @cartridge.command()
-@click.argument("name")
 @click.option(
     "--program", "programs", type=_PATH, multiple=True, required=True, metavar="FILE.lispy",
     help="Its program; repeatable.",
@@ -191,20 +161,16 @@ def diff(before: Path, after: Path, force: bool, printer: Printer) -> None:
 @click.option("--entry", default="", metavar="PROGRAM", help="Which program a frame runs.")
 @click.option("--description", default="", help="What it is for.")
 @click.option("--dialect", type=click.Choice(["core", "rappterbook"]), default="core", help="Which LisPy.")
-@_OUT
-@_REPLACE
-@_AT
-@JSON
 def new(
     name: str,
     programs: tuple[Path, ...],
     entry: str,
     description: str,
     dialect: str,
-    into: Path | None,
-    replace: bool,
-    at: str,
     printer: Printer,
+    into: _Out = None,
+    replace: _Replace = False,
+    at: _At = "",
 ) -> None:
     """Make a cartridge NAME.lispy.json of a program."""
     found = _verbs(at).new(
@@ -214,18 +180,21 @@ def new(
 
 
 @cartridge.command()
-@_FILE
 @click.option(
     "--to", type=click.Choice(_SHAPES), required=True, help="legacy is the one that Rappter Buddy reads."
 )
 @click.option(
     "-o", "--output", "into", type=_PATH, required=True, metavar="OUT", help="Save it there, signed."
 )
-@_REPLACE
-@_FORCE
-@_AT
-@JSON
-def convert(file: Path, to: str, into: Path, replace: bool, force: bool, at: str, printer: Printer) -> None:
+def convert(
+    file: Path,
+    to: str,
+    into: Path,
+    printer: Printer,
+    replace: _Replace = False,
+    force: _Force = False,
+    at: _At = "",
+) -> None:
     """Write a .rappter.egg in another shape.
 
     Nothing of it is lost: what the other shape has no words for is carried along.
@@ -234,13 +203,10 @@ def convert(file: Path, to: str, into: Path, replace: bool, force: bool, at: str
 
 
 @cartridge.command()
-@click.argument("name")
 @click.option("--to", type=click.Choice(_SHAPES), default="legacy", help="Its shape; legacy without it.")
-@_OUT
-@_REPLACE
-@_AT
-@JSON
-def export(name: str, to: str, into: Path | None, replace: bool, at: str, printer: Printer) -> None:
+def export(
+    name: str, to: str, printer: Printer, into: _Out = None, replace: _Replace = False, at: _At = ""
+) -> None:
     """Write a buddy as a .rappter.egg.
 
     It lives on here, too.
@@ -248,7 +214,7 @@ def export(name: str, to: str, into: Path | None, replace: bool, at: str, printe
     _saved(_verbs(at).export(name, to, into, replace=replace), printer)
 
 
-def _told(found: dict[str, Any], file: Path, printer: Printer, verb: str = "run") -> int:
+def _show_run(found: dict[str, Any], file: Path, printer: Printer, verb: str = "run") -> int:
     """Shows what came of running; returns the exit code."""
     from rappd.features.cartridges.text import exit_code, show_ran
 

@@ -61,17 +61,17 @@ class CartridgeFiles:
         notes = list(found.notes)
         if found.shape is None:
             notes += overruled(found.document)
-            document, told = run_lispy(found.document, frames or 1, inputs, steps, fuel, self._moment())
+            document, outcome = run_lispy(found.document, frames or 1, inputs, steps, fuel, self._moment())
         elif steps is not None or fuel is not None:
             raise UsageProblemError(
                 f"{path.name} is a buddy; it has no machine.", do=f"rappd cartridge run {path.name}"
             )
         else:
-            document, told = live(path.name, found.document, found.shape, frames, inputs, self._moment())
-        told["notes"] = [*notes, *told["notes"]]
-        if told["status"] == "error" and not told["echo_frames_run"]:
+            document, outcome = live(path.name, found.document, found.shape, frames, inputs, self._moment())
+        outcome["notes"] = [*notes, *outcome["notes"]]
+        if outcome["status"] == "error" and not outcome["echo_frames_run"]:
             into = None  # a frame that fails leaves the cartridge as it was
-        return {"cartridge": {**whose(path, found), **told, **self._save(document, into)}}
+        return {"cartridge": {**whose(path, found), **outcome, **self._save(document, into)}}
 
     def resume(
         self, path: Path, *, inputs: Sequence[Any] = (), into: Path | None = None, replace: bool = False
@@ -165,9 +165,9 @@ class CartridgeFiles:
             )
         _may_write(into, path, replace)
         document = convert(found.document, SHAPES[to])
-        told = {"file": into.name, "from": found.shape.value, "notes": list(found.notes)}
+        report = {"file": into.name, "from": found.shape.value, "notes": list(found.notes)}
         about = {"name": name_of(document, SHAPES[to]), "kind": "buddy", "shape": SHAPES[to].value}
-        return {"cartridge": {**told, **about, **self._save(document, into)}}
+        return {"cartridge": {**report, **about, **self._save(document, into)}}
 
     def export(self, selector: str, to: str, into: Path | None, *, replace: bool = False) -> dict[str, Any]:
         """The ``.rappter.egg`` of a twin of kind buddy, which lives on here."""
@@ -199,9 +199,9 @@ class CartridgeFiles:
 
 
 def _source(path: Path) -> str:
-    from agents.lispy.errors import LispyError
-    from agents.lispy.limits import CEILING
-    from agents.lispy.reader import read
+    from agents.runtimes.lispy.errors import LispyError
+    from agents.runtimes.lispy.limits import CEILING
+    from agents.runtimes.lispy.reader import read
     from twins.errors import NoSuchFileError
 
     try:

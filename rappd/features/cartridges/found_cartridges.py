@@ -8,16 +8,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from agents.contract.file_discovery import CARTRIDGE, AgentFile, find_agent_files
 from agents.storage.safe_fs import SafeTree
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
+from rappd.features.cartridges.cartridge_rows import (
+    CartridgeRead,
+    CartridgeRow,
+    Cartridges,
+    SignatureMade,
+    Signed,
+)
 from rappd.features.cartridges.views import name_of
 from rappd.features.eggs.signer_view import standing
-from twins.cartridges.cartridge_io import LoadedCartridge, load_with_bytes, loaded, signer_of
+from twins.cartridges.cartridge_io import load_with_bytes, loaded, signer_of
 from twins.eggs import integrity
 from twins.errors import BadCartridgeError
 from twins.workspace.identity_file import utc
@@ -29,7 +35,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(slots=True, frozen=True)
 class _Owner:
-    """Somebody's agents folder; ``key`` and ``name`` are "" for the brainstem."""
+    """An agents folder with its owner; ``key`` and ``name`` are "" for the brainstem."""
 
     key: str
     name: str
@@ -47,7 +53,7 @@ class FoundCartridges:
         self._home = home
         self._host = host
 
-    def listing(self) -> dict[str, Any]:
+    def listing(self) -> Cartridges:
         """Each ``.lispy.json`` that lies there, the brainstem's first; one that cannot be read says why in ``problem``.
 
         ``twin`` and ``of`` are key and name of the twin whose it is, "" for the brainstem.
@@ -55,7 +61,7 @@ class FoundCartridges:
         rows = [self._row(file, whose) for whose in self._everybody() for file in _files(whose)]
         return {"cartridges": rows}
 
-    def read(self, name: str, twin: str = "") -> dict[str, Any]:
+    def read(self, name: str, twin: str = "") -> CartridgeRead:
         """The ``text`` of one, and who signed it; ``twin`` is the key of the twin whose it is.
 
         Raises ``NotFoundError``, ``BadCartridgeError``.
@@ -68,13 +74,13 @@ class FoundCartridges:
                 return {"cartridge": {"file": name, "text": octets.decode(), **signed}}
         raise NotFoundError(f'There is no cartridge "{name[:80]}".', do="Look at the list anew.")
 
-    def signer(self, digest: str, signature: str, *, name: str) -> dict[str, Any]:
+    def signer(self, digest: str, signature: str, *, name: str) -> Signed:
         """Returns the signer of a file with that SHA-256, according to the signature beside it."""
         if not _DIGEST.fullmatch(digest):
             raise UsageProblemError("That is no SHA-256.", do="Send its 64 hex digits.")
         return self._signed(*signer_of(digest, signature.encode(), name=name))
 
-    def sign(self, octets: bytes, *, name: str) -> dict[str, Any]:
+    def sign(self, octets: bytes, *, name: str) -> SignatureMade:
         """Returns the content of ``FILE.sig`` for a cartridge of these bytes. Raises ``BadCartridgeError``."""
         if loaded(octets, name=name).shape is not None:
             raise BadCartridgeError(
@@ -89,8 +95,10 @@ class FoundCartridges:
         for twin in scan(TwinLayout(self._home.root)).twins:
             yield _Owner(twin.key, twin.name, twin.workspace.agents, twin.workspace.files)
 
-    def _row(self, file: AgentFile, whose: _Owner) -> dict[str, Any]:
-        row: dict[str, Any] = {
+    def _row(self, file: AgentFile, whose: _Owner) -> CartridgeRow:
+        row: CartridgeRow = {
+            "name": file.rel,
+            "problem": "",
             "file": file.rel,
             "path": str(file.path),
             "size": file.stamp[1],
@@ -101,24 +109,26 @@ class FoundCartridges:
             found = load_with_bytes(file.path, files=file.files)[1]
             if found.shape is not None:
                 raise BadCartridgeError(f"{file.rel} is a buddy, no LisPy cartridge.", do="rappd egg hatch")
-            return {**row, **_about(found), **self._signed(found.signer, found.notes), "problem": ""}
+            signed, continuation = (
+                self._signed(found.signer, found.notes),
+                found.document.get("continuation", {}),
+            )
+            row |= {
+                "name": name_of(found.document, found.shape),
+                "description": str(found.document["_meta"].get("description") or ""),
+                "frame": continuation.get("frame", 0),
+                "frozen": continuation.get("image") is not None,
+                "signer": signed["signer"],
+                "notes": signed["notes"],
+            }
         except ReportableError as problem:
-            return {**row, "name": file.rel, "problem": str(problem)}
+            row["problem"] = str(problem)
+        return row
 
-    def _signed(self, fingerprint: str, notes: tuple[str, ...]) -> dict[str, Any]:
+    def _signed(self, fingerprint: str, notes: tuple[str, ...]) -> Signed:
         signer = {"fingerprint": fingerprint, **standing(self._home, fingerprint)}
         return {"signer": signer, "notes": list(notes)}
 
 
 def _files(whose: _Owner) -> list[AgentFile]:
     return [file for file in find_agent_files(whose.agents, whose.files) if file.rel.endswith(CARTRIDGE)]
-
-
-def _about(found: LoadedCartridge) -> dict[str, Any]:
-    continuation = found.document.get("continuation", {})
-    return {
-        "name": name_of(found.document, found.shape),
-        "description": str(found.document["_meta"].get("description") or ""),
-        "frame": continuation.get("frame", 0),
-        "frozen": continuation.get("image") is not None,
-    }

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agents.providers.lazy_imports import load
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.home import Home
+from rappd.features.cartridges.cartridge_rows import CartridgeRead, Cartridges, SignatureMade, Signed
 from rappd.features.operation import OWNER, Text, operation
 from twins.workspace.workspace import Workspace
 
@@ -23,23 +24,23 @@ class CartridgeOperations:
         self._home, self._host = home, host
 
     @operation("cartridges.list", "GET", "/cartridges", right=OWNER)
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> Cartridges:
         """The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in `problem`."""
         return await in_file_pool((await self._found()).listing)
 
     @operation("cartridges.read", "GET", "/cartridges/{file:.+}", right=OWNER)
-    async def read(self, file: str, twin: str = "") -> dict[str, Any]:
+    async def read(self, file: str, twin: str = "") -> CartridgeRead:
         """The `text` of one, and who signed it; `twin` is the key of the twin whose it is."""
         return await in_file_pool((await self._found()).read, file, twin)
 
     @operation("cartridges.signer", "POST", "/cartridges/signer", right=OWNER)
-    async def signer(self, sha256: Text, signature: Text, name: str = "") -> dict[str, Any]:
+    async def signer(self, sha256: Text, signature: Text, name: str = "") -> Signed:
         """The signer of a file, by its `sha256` and the text of the `signature` that came with it."""
         found = await self._found()
         return await in_file_pool(found.signer, sha256, signature, name=name[:_NAME] or "The file")
 
     @operation("cartridges.sign", "POST", "/cartridges/signature", right=OWNER)
-    async def sign(self, content: bytes, name: Text) -> dict[str, Any]:
+    async def sign(self, content: bytes, name: Text) -> SignatureMade:
         """Signs a cartridge (the body is the file, `?name=` what it is called) with this machine's key.
 
         `signature` is the text of the file that belongs beside it.

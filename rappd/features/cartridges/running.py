@@ -21,7 +21,7 @@ def run_lispy(
     document: Document, frames: int, inputs: Sequence[Any], steps: int | None, fuel: int | None, now: datetime
 ) -> tuple[Document, dict[str, Any]]:
     """Runs frames of a LisPy agent: the cartridge as it is then, and the answer about it."""
-    from agents.lispy.limits import Limits
+    from agents.runtimes.lispy.limits import Limits
     from twins.cartridges import lispy_runner
 
     limits = Limits() if fuel is None else Limits(max_steps=fuel)
@@ -31,8 +31,8 @@ def run_lispy(
 
 def overruled(document: Document) -> list[str]:
     """Returns the changes to ``env`` made while the machine was frozen that its own values override."""
-    from agents.lispy.errors import BadValueError
-    from agents.lispy.value_codec import from_wire
+    from agents.runtimes.lispy.errors import BadValueError
+    from agents.runtimes.lispy.value_codec import from_wire
 
     if document.get("continuation", {}).get("image") is None:
         return []
@@ -58,21 +58,21 @@ def live(
     actions += [(Action.HEARTBEAT, {})] * (
         (1 if frames is None and not actions else frames or 0) - len(actions)
     )
-    told: list[dict[str, Any]] = []
+    events: list[dict[str, Any]] = []
     entropy = hashlib.sha256(canonical(document)).digest()[:2]
     for action, given in actions:
         lived = buddy_actions.act(buddy, action, now, entropy=entropy, **given)
         buddy = lived.document
-        told.append(
-            {"frame": buddy["organism"]["frames_survived"], "action": action.value, "result": lived.said}
+        events.append(
+            {"frame": buddy["organism"]["frames_survived"], "action": action.value, "result": lived.answer}
         )
     back = convert(buddy_state.exported(buddy, now), shape)
     checked(back, name=name)
     return back, {
         "status": "done",
         "output": "",
-        "echo_frames_run": len(told),
-        "frames": told,
+        "echo_frames_run": len(events),
+        "frames": events,
         "steps": 0,
         "notes": [],
         "next": "",
@@ -93,13 +93,13 @@ def _must_live(name: str, document: Document, shape: Shape) -> None:
 
 def _action(given: Any) -> tuple[Action, dict[str, Any]]:
     """An input of a buddy: ``"feed"``, or ``{"action": "remember", "text": …, "kind": …}``."""
-    said = {"action": given} if isinstance(given, str) else given
-    name = said.get("action") if isinstance(said, dict) else None
+    action = {"action": given} if isinstance(given, str) else given
+    name = action.get("action") if isinstance(action, dict) else None
     if not isinstance(name, str) or name not in set(Action):
         raise UsageProblemError(
             "A buddy takes actions.", do=f"""--input '"feed"'; there are: {", ".join(Action)}."""
         )
-    rest = {key: value for key, value in said.items() if key in ("text", "kind")}
-    if not all(isinstance(value, str) for value in rest.values()) or len(rest) + 1 != len(said):
+    rest = {key: value for key, value in action.items() if key in ("text", "kind")}
+    if not all(isinstance(value, str) for value in rest.values()) or len(rest) + 1 != len(action):
         raise UsageProblemError(f"{name} takes text and kind, both text.", do="Leave the rest out.")
     return Action(name), rest

@@ -55,7 +55,7 @@ def show_ran(ran: Told, file: Path, verb: str) -> None:
 
 
 def show_cartridges(rows: list[Told]) -> None:
-    """Those that lie here; what cannot be read is told below."""
+    """Prints the cartridges that lie here; what cannot be read is named below."""
     good = [row for row in rows if not row["problem"]]
     if good:
         lines = [

@@ -85,9 +85,9 @@ def _entry(document: Document) -> str:
 
 
 def _shown_env(document: Document) -> dict[str, str]:
-    from agents.lispy.errors import BadValueError
-    from agents.lispy.printer import shortly
-    from agents.lispy.value_codec import from_wire
+    from agents.runtimes.lispy.errors import BadValueError
+    from agents.runtimes.lispy.printer import shortly
+    from agents.runtimes.lispy.value_codec import from_wire
 
     shown: dict[str, str] = {}
     for name, wire in document.get("env_wire", {}).items():

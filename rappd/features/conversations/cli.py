@@ -11,6 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urlencode
 
 import click
 
@@ -48,6 +49,7 @@ _HELP = """\
 /exit    leave (or Ctrl-D); Ctrl-C stops an answer"""
 _KEYS = "/help  /exit"
 _REMEMBERED = 200  # messages that go along as history
+_BRAINSTEM = "brainstem"  # as conversations name it
 
 
 @dataclass(slots=True, frozen=True)
@@ -112,6 +114,8 @@ def talk(
     The pictures in ``files`` go with the first sentence.
     """
     session = _ChatSession(daemon, partner, session_id or str(uuid.uuid4()), user_guid)
+    if session_id:
+        session.remember()
     if files:
         from rappd.features.conversations.picture_files import read_pictures
 
@@ -141,8 +145,30 @@ class _ChatSession:
         self._session_id = session_id
         self._history: list[dict[str, Any]] = []
         self.pictures: list[Picture] = []
-        """They go with the next sentence."""
+        """Files that go with the next sentence."""
         self._model = ""
+
+    def remember(self) -> None:
+        """Takes along what was said before in the conversation, wherever that was."""
+        partner, whose = self.partner.path.rpartition("/")[2] or _BRAINSTEM, {"user_guid": self._user_guid}
+        before: str | None = ""
+        while before is not None:
+            query = urlencode({"limit": _REMEMBERED, "before": before, **whose})
+            page = self._daemon.get(f"/conversations?{query}")
+            for row in page["conversations"]:
+                if (row["session"], row["with"]) == (self._session_id, partner):
+                    query = urlencode({"limit": _REMEMBERED // 2, **whose})
+                    for turn in self._daemon.get(f"/conversations/{row['id']}?{query}")["turns"]:
+                        if turn["user"] and turn["text"]:
+                            self._remember(turn["user"], turn["text"])
+                    return
+            before = page["next"]
+
+    def _remember(self, text: str, answer: str, **beside: Any) -> None:
+        self._history += [
+            {"role": "user", "content": text, **beside},
+            {"role": "assistant", "content": answer},
+        ]
 
     def choose_model(self, model: str) -> str:
         """Has ``model`` answer this conversation, and those begun anew. Returns the one that answers now."""
@@ -200,11 +226,7 @@ class _ChatSession:
         finally:
             if spoken:
                 spoken.end()
-        answer = str(last["response"])
-        self._history += [
-            {"role": "user", "content": text, **beside},
-            {"role": "assistant", "content": answer},
-        ]
+        self._remember(text, str(last["response"]), **beside)
         return last
 
     def _follow(self, body: dict[str, Any], spoken: TurnRenderer | None) -> dict[str, Any]:

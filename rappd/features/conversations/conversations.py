@@ -9,13 +9,13 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 
-from envelopes.codecs.pictures import recorded
+from envelopes.codecs.pictures import Picture, recorded
 from envelopes.envelope import HELP
-from rappd.dispatch.rows import now
+from rappd.dispatch.envelope_rows import now
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.store.conversation_table import (
     PROGRAM_SESSION,
@@ -37,7 +37,7 @@ from rappd.store.records import Event, ThreadRow
 from rappd.store.store import Store
 from rappd.transcript.excerpts import excerpt
 from rappd.transcript.exchanges import exchanges
-from rappd.transcript.turns import PathTurn, is_turn, shown_path, turn_row
+from rappd.transcript.turns import PathTurn, TurnRow, is_turn, shown_path, turn_row
 
 LONGEST_TITLE = 120
 LONGEST_SEARCH = 200
@@ -51,6 +51,83 @@ BEFORE_WANTED = 5
 PROGRAMS = "programs"
 """In place of the name of a protocol: programs over all of them."""
 _EXCERPTS = 3
+
+
+ConversationView = TypedDict(
+    "ConversationView",
+    {
+        "program": str,
+        "by": str,
+        "id": str,
+        "title": str,
+        "with": str,
+        "session": Any,
+        "created": int,
+        "updated": int,
+        "count": int,
+        "removed": int | None,
+        "state": str,
+    },
+)
+"""A conversation as ``conversation_view`` describes it. ``session``: whatever its client calls it."""
+
+
+class ConversationList(TypedDict):
+    """Conversations, and what to hand in for more; None at the end."""
+
+    conversations: list[ConversationView]
+    next: str | None
+
+
+class ConversationTurns(TypedDict):
+    """A part of a conversation; ``earlier``: the number of turns before it."""
+
+    conversation: ConversationView
+    turns: list[TurnRow]
+    earlier: int
+
+
+class OneConversation(TypedDict):
+    """A conversation as it is now."""
+
+    conversation: ConversationView
+
+
+class Excerpt(TypedDict):
+    """The text around words that were found; ``yours``: in a sentence, not in an answer."""
+
+    turn: str
+    at: int
+    yours: bool
+    text: str
+
+
+class FoundConversation(TypedDict):
+    """A conversation with some of the places in which words were found; none where its title has them."""
+
+    conversation: ConversationView
+    excerpts: list[Excerpt]
+
+
+class FoundConversations(TypedDict):
+    """The results of a search, the words that it looked for, and what to hand in to look further back."""
+
+    found: list[FoundConversation]
+    words: list[str]
+    next: int | None
+
+
+class Pictures(TypedDict):
+    """Pictures as they were sent."""
+
+    pictures: list[Picture]
+
+
+class ThreadPart(TypedDict):
+    """A part of a thread; ``before`` leads to the part before it, None at the beginning."""
+
+    turns: list[TurnRow]
+    before: int | None
 
 
 class Conversations:
@@ -68,7 +145,7 @@ class Conversations:
         before: tuple[int, str] | None = None,
         of_programs: str = "",
         everything: bool = False,
-    ) -> dict[str, Any]:
+    ) -> ConversationList:
         """The latest first, or those that were taken off the list; ``next`` is what to hand in for more, or None.
 
         ``of_programs``: those of foreign programs in their place, over one protocol or all (``PROGRAMS``).
@@ -100,7 +177,9 @@ class Conversations:
             raise NotFoundError("There is no such conversation.", do="Look in the list of conversations.")
         return rows[0]
 
-    async def show(self, thread: str, *, limit: int = 50, before: str = "", at: str = "") -> dict[str, Any]:
+    async def show(
+        self, thread: str, *, limit: int = 50, before: str = "", at: str = ""
+    ) -> ConversationTurns:
         """The last turns of a conversation, or those before the turn ``before``.
 
         ``at``: on the course that has that turn, from a little before it on. ``earlier`` tells how
@@ -117,7 +196,7 @@ class Conversations:
         turns = await self._turns(found.id, starts, path[first:end])
         return {"conversation": conversation_view(found), "turns": turns, "earlier": first}
 
-    async def rename(self, thread: str, title: str) -> dict[str, Any]:
+    async def rename(self, thread: str, title: str) -> OneConversation:
         """Gives it another title; an empty one gives back the words that it began with."""
         found = await self.find(thread)
         title = " ".join(title.split())
@@ -128,15 +207,15 @@ class Conversations:
         await self._store.change(rename(found.id, title))
         return {"conversation": conversation_view(await self.find(found.id))}
 
-    async def remove(self, thread: str) -> dict[str, Any]:
+    async def remove(self, thread: str) -> OneConversation:
         """Takes it off the list, and out of searches. What was said stays in the event log."""
         return await self._mark(thread, now())
 
-    async def restore(self, thread: str) -> dict[str, Any]:
+    async def restore(self, thread: str) -> OneConversation:
         """Puts it back into the list."""
         return await self._mark(thread, 0)
 
-    async def search(self, text: str, *, limit: int = 20, below: int | None = None) -> dict[str, Any]:
+    async def search(self, text: str, *, limit: int = 20, below: int | None = None) -> FoundConversations:
         """Conversations in which one sentence or answer, or the title, has all words; the latest sentence first.
 
         ``next`` is what to hand in as ``below`` to look further back, None at the beginning of the event log; ``until``
@@ -144,7 +223,7 @@ class Conversations:
         """
         words = _words(text)
         await self._store.flush()
-        found: dict[str, list[dict[str, Any]]] = {}
+        found: dict[str, list[Excerpt]] = {}
         if below is None:
             for row in await self._rows(titled_query(self._caller)):
                 if _has(row.title, words):
@@ -170,7 +249,7 @@ class Conversations:
             "next": place or None,
         }
 
-    async def _mark(self, thread: str, removed: int) -> dict[str, Any]:
+    async def _mark(self, thread: str, removed: int) -> OneConversation:
         found = await self.find(thread)
         await self._store.change(remove(found.id, removed))
         return {"conversation": conversation_view(await self.find(found.id))}
@@ -178,11 +257,9 @@ class Conversations:
     async def _rows(self, query: tuple[str, tuple[Any, ...]]) -> list[ConversationRow]:
         return [ConversationRow(*row) for row in await self._store.rows(*query)]
 
-    async def _turns(
-        self, thread: str, starts: list[TurnStart], wanted: list[PathTurn]
-    ) -> list[dict[str, Any]]:
+    async def _turns(self, thread: str, starts: list[TurnStart], wanted: list[PathTurn]) -> list[TurnRow]:
         """The turns as rows. Turns beside each other in the log are read at once."""
-        rows: dict[str, dict[str, Any]] = {}
+        rows: dict[str, TurnRow] = {}
         for run in _runs(wanted):
             # An answer may come after the next question: what two tabs asked at once lies in between.
             end = starts[run[-1].place + 3].n if run[-1].place + 3 < len(starts) else None
@@ -209,7 +286,7 @@ def titled(thread: ThreadRow, titles: Mapping[str, str]) -> ThreadRow:
     return replace(thread, title=titles[thread.id]) if thread.id in titles else thread
 
 
-async def pictures_of(store: Store, thread: ThreadRow, turn: str) -> dict[str, Any]:
+async def pictures_of(store: Store, thread: ThreadRow, turn: str) -> Pictures:
     """The pictures that went with a turn's sentence, as they were sent. Raises ``NotFoundError`` without such a turn."""
     await store.flush()
     rows = await store.rows(*asked_query(thread.id, turn))
@@ -218,7 +295,7 @@ async def pictures_of(store: Store, thread: ThreadRow, turn: str) -> dict[str, A
     return {"pictures": await asyncio.to_thread(lambda: recorded(orjson.loads(rows[0][0])))}
 
 
-async def whole_thread(store: Store, thread: ThreadRow, before: int | None = None) -> dict[str, Any]:
+async def whole_thread(store: Store, thread: ThreadRow, before: int | None = None) -> ThreadPart:
     """All sentences of a thread by all speakers, in order of time: the last part, or the part before ``before``.
 
     ``before`` in the answer leads to the part before this one, None at the beginning.
@@ -238,7 +315,7 @@ def _begins(event: Event) -> bool:
     return event.verb == HELP and b'"user_input"' in event.body
 
 
-def turn_rows(events: list[Event], ids: set[str]) -> list[dict[str, Any]]:
+def turn_rows(events: list[Event], ids: set[str]) -> list[TurnRow]:
     """The turns of these ids among events."""
     return [
         turn_row(one)
@@ -247,7 +324,7 @@ def turn_rows(events: list[Event], ids: set[str]) -> list[dict[str, Any]]:
     ]
 
 
-def conversation_view(row: ConversationRow) -> dict[str, Any]:
+def conversation_view(row: ConversationRow) -> ConversationView:
     """A conversation as screens get it. ``with`` is the brainstem's name in the record, or a twin's key.
 
     ``program`` is the protocol over which a foreign program has it, "" for everybody else's; ``by`` is its caller then.
@@ -296,7 +373,7 @@ def _has(text: str, words: list[str]) -> bool:
     return all(word in low for word in words)
 
 
-def _excerpt(one: Said, words: list[str]) -> dict[str, Any] | None:
+def _excerpt(one: Said, words: list[str]) -> Excerpt | None:
     """The text around the words found in a sentence or an answer; None where it does not hold all of them."""
     try:
         data = orjson.loads(one.body)["data"]

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import is_uuid
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
-from rappd.features.conversations.conversations import Conversations
+from rappd.features.conversations.conversations import (
+    ConversationList,
+    Conversations,
+    ConversationTurns,
+    FoundConversations,
+    OneConversation,
+)
 from rappd.features.operation import OWNER, operation
 from rappd.store.store import Store
 
@@ -29,7 +34,7 @@ class ConversationOperations:
     @operation("conversations.list", "GET", "/conversations", right=OWNER)
     async def listing(
         self, removed: bool = False, limit: int = 50, before: str = "", user_guid: str = ""
-    ) -> dict[str, Any]:
+    ) -> ConversationList:
         """Conversations, the latest first; `?removed=1` those taken off the list, `?before=` the `next` of the page before."""
         return await self._of(user_guid).latest(
             removed=removed, limit=_bounded(limit), before=_cursor(before)
@@ -38,7 +43,7 @@ class ConversationOperations:
     @operation("conversations.search", "GET", "/conversations/search", right=OWNER)
     async def search(
         self, words: str = "", limit: int = 20, below: int | None = None, user_guid: str = ""
-    ) -> dict[str, Any]:
+    ) -> FoundConversations:
         """Conversations in which something with all of `?words=` was said, with excerpts; `?below=` looks further back."""
         if below is not None and below < 0:
             raise UsageProblemError("below must be a number", do="Send the `next` of the answer before.")
@@ -47,7 +52,7 @@ class ConversationOperations:
     @operation("conversations.show", "GET", "/conversations/{thread}", right=OWNER)
     async def show(
         self, thread: str, limit: int = 50, before: str = "", at: str = "", user_guid: str = ""
-    ) -> dict[str, Any]:
+    ) -> ConversationTurns:
         """The last turns of a conversation; `?before=` those before a turn, `?at=` those of the course that has a turn."""
         found = await self._of(user_guid).show(
             thread, limit=_bounded(limit), before=_turn("before", before), at=_turn("at", at)
@@ -58,19 +63,19 @@ class ConversationOperations:
         return found
 
     @operation("conversations.rename", "POST", "/conversations/{thread}/rename", right=OWNER)
-    async def rename(self, thread: str, title: str, user_guid: str = "") -> dict[str, Any]:
+    async def rename(self, thread: str, title: str, user_guid: str = "") -> OneConversation:
         """Gives it the title `title`; "" gives back the words that it began with."""
         return await self._of(user_guid).rename(thread, title)
 
     @operation("conversations.remove", "POST", "/conversations/{thread}/remove", right=OWNER)
-    async def remove(self, thread: str, user_guid: str = "") -> dict[str, Any]:
+    async def remove(self, thread: str, user_guid: str = "") -> OneConversation:
         """Takes it off the list and out of searches. What was said stays in the event log; listeners forget it."""
         found = await self._of(user_guid).remove(thread)
         await self._clear_context(found["conversation"]["id"], found["conversation"]["with"])
         return found
 
     @operation("conversations.restore", "POST", "/conversations/{thread}/restore", right=OWNER)
-    async def restore(self, thread: str, user_guid: str = "") -> dict[str, Any]:
+    async def restore(self, thread: str, user_guid: str = "") -> OneConversation:
         """Puts it back into the list."""
         return await self._of(user_guid).restore(thread)
 

@@ -32,6 +32,8 @@ OFFLINE = "no model"
 _NO_MODEL = "(no model)"
 
 _MARKDOWN = re.compile(r"\*\*|^```|^#{1,6} |^\s*[-*+] |^\s*\d+[.)] |^\|.*\|$|`[^`\n]+`|\]\(", re.MULTILINE)
+_MARKS = {"came": "[x]", "given up": "[-]"}
+_STATES = {"open": "waited for"}
 _TRAILING = re.compile(r"[ ]+(\x1b\[0m)?$")
 
 
@@ -45,12 +47,13 @@ class TurnRenderer:
         self._waiting = ""  # what of it is not printed yet
         self._running: dict[str, str] = {}
         self._thought = ""  # the model's, since the last call
-        self._line = Progress()
+        self._plan: dict[tuple[str, str], str] = {}  # the states of entries that are on the screen
+        self._progress = Progress()
         self._live = sys.stdout.isatty()
 
     def begin(self) -> None:
         """Says that an answer is awaited."""
-        self._line(f"{self._indent}…", at_once=True)
+        self._progress(f"{self._indent}…", at_once=True)
 
     def event(self, event: dict[str, Any]) -> None:
         """One event of the stream."""
@@ -64,9 +67,9 @@ class TurnRenderer:
                     self._show_growing()
             case "thought":
                 self._thought += event["text"]
-                self._line(f"{self._indent}thinking: {self._tail(self._thought)}")
+                self._progress(f"{self._indent}thinking: {self._tail(self._thought)}")
             case "waiting":
-                self._line(
+                self._progress(
                     f"{self._indent}still waiting for {event['for']} ({event['seconds']} s)…", at_once=True
                 )
             case "call":
@@ -75,24 +78,26 @@ class TurnRenderer:
                 self._running[event["call"]] = _call(event)
                 self._show_running()
             case "piece":
-                self._line(f"{self._indent}{event['name']}: {self._tail(event['text'])}")
+                self._progress(f"{self._indent}{event['name']}: {self._tail(event['text'])}")
             case "result":
                 self._show_result(event)
                 self._show_running()
+            case "work" if event["work"].get("kind") == "plan":
+                self._show_plan(event["work"])
             case "notice":
-                self._line.clear()
+                self._progress.clear()
                 print_err(f"{status_mark('note', sys.stderr)} {advice(event['text'], 2, stream=sys.stderr)}")
 
     def answer(self, text: str) -> None:
         """The whole answer, once it is known; what of it is on the screen is not repeated."""
         self._show_thought()
         if not self._live:
-            self._line.clear()
+            self._progress.clear()
             print_out(self._label + strip_control(runnable(text)).replace("\n", f"\n{self._indent}"))
             return
-        said = self._segment.strip()
-        if said and text.strip().startswith(said):
-            self._waiting += text.strip()[len(said) :]
+        sentence = self._segment.strip()
+        if sentence and text.strip().startswith(sentence):
+            self._waiting += text.strip()[len(sentence) :]
         else:
             self._end_segment()
             self._waiting = text
@@ -105,14 +110,14 @@ class TurnRenderer:
         """
         alone = "no agent was used" if done.get("agents_used") == [] else ""
         for line in filter(None, (answered_by(done), alone)):
-            self._line.clear()
+            self._progress.clear()
             room = max(10, terminal_width(sys.stderr) - cells(self._indent))
             print_err(dim(f"{self._indent}{beginning(line, room)}"))
 
     def end(self) -> None:
         """Leaves the screen in order, also after a turn that was stopped."""
         self._print_blocks(rest=True)
-        self._line.clear()
+        self._progress.clear()
 
     @property
     def _indent(self) -> str:
@@ -120,10 +125,10 @@ class TurnRenderer:
 
     def _show_running(self) -> None:
         if self._running:
-            self._line(f"{self._indent}{next(iter(self._running.values()))}", at_once=True)
+            self._progress(f"{self._indent}{next(iter(self._running.values()))}", at_once=True)
 
     def _show_result(self, event: dict[str, Any]) -> None:
-        self._line.clear()
+        self._progress.clear()
         called = self._running.pop(event["call"], str(event["name"]))
         time = ("" if event["ok"] else "✗ ") + took(event["seconds"])
         edge = min(terminal_width(sys.stderr), EDGE)
@@ -131,16 +136,35 @@ class TurnRenderer:
         shown = beginning(called, room)
         print_err(dim(f"{self._indent}{shown}{' ' * (room - cells(shown))}  {time}"))
 
+    def _show_plan(self, plan: dict[str, Any]) -> None:
+        """A dim line for each entry of a listener's plan that is new, or has another state than before."""
+        self._end_segment()
+        self._progress.clear()
+        for todo in plan["todos"]:
+            key = plan["by"], todo["id"]
+            if self._plan.get(key) == todo["state"]:
+                continue
+            self._plan[key] = todo["state"]
+            mark = _MARKS.get(todo["state"], "[ ]")
+            line = " ".join(
+                strip_control(
+                    f"{plan['by']}: {todo['text']}, {_STATES.get(todo['state'], todo['state'])}"
+                ).split()
+            )
+            room = max(10, min(terminal_width(sys.stderr), EDGE) - cells(self._indent) - 4)
+            print_err(dim(f"{self._indent}{mark} {beginning(line, room)}"))
+        self._show_running()
+
     def _show_growing(self) -> None:
         """Shows the end of a block that is still growing: words appear as they come, the block when it is whole."""
         if self._waiting.strip():
-            self._line(f"{self._indent if not self._first else self._label}{self._tail(self._waiting)}")
+            self._progress(f"{self._indent if not self._first else self._label}{self._tail(self._waiting)}")
 
     def _show_thought(self) -> None:
         """One dim line for the thoughts that came before an answer or a call."""
         thought, self._thought = " ".join(strip_control(self._thought).split()), ""
         if thought:
-            self._line.clear()
+            self._progress.clear()
             room = max(10, min(terminal_width(sys.stderr), EDGE) - cells(self._indent) - 9)
             print_err(dim(f"{self._indent}thought: {beginning(thought, room)}"))
 
@@ -162,7 +186,7 @@ class TurnRenderer:
                 self._print(block.strip("\n"))
 
     def _print(self, block: str) -> None:
-        self._line.clear()
+        self._progress.clear()
         if not self._first:
             print_out()
         for line in _lines(strip_control(runnable(block)), cells(self._label)):

@@ -28,7 +28,6 @@ def devices() -> None:
 
 
 @devices.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List phones that joined, the newest first."""
     found = ControlClient(Home.here()).do("devices.list")
@@ -36,8 +35,6 @@ def list_(printer: Printer) -> None:
 
 
 @devices.command()
-@click.argument("device")
-@JSON
 def show(device: str, printer: Printer) -> None:
     """Show one phone."""
     row = ControlClient(Home.here()).do("devices.show", device=device)
@@ -54,9 +51,6 @@ def _show(row: Row) -> None:
 
 
 @devices.command()
-@click.argument("device")
-@click.argument("name")
-@JSON
 def rename(device: str, name: str, printer: Printer) -> None:
     """Call a phone NAME."""
     row = ControlClient(Home.here()).do("devices.change", device=device, name=name)
@@ -108,9 +102,6 @@ def scopes(
 
 
 @devices.command("send")
-@click.argument("device")
-@click.argument("file", type=click.Path(path_type=Path))
-@JSON
 def send_egg(device: str, file: Path, printer: Printer) -> None:
     """Put the egg FILE there for a phone; its page shows it at once."""
     from rappd.features.eggs.cli_options import egg_at
@@ -122,8 +113,6 @@ def send_egg(device: str, file: Path, printer: Printer) -> None:
 
 
 @devices.command()
-@click.argument("device")
-@JSON
 def revoke(device: str, printer: Printer) -> None:
     """Remove a phone; its connection ends at once."""
     found = ControlClient(Home.here()).do("devices.revoke", device=device)

@@ -2,13 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from rappd.errors import UsageProblemError
-from rappd.features.eggs.waiting import whole_path
+from rappd.features.eggs.uploaded_eggs import whole_path
 from rappd.features.operation import OWNER, Text, operation
-from rappd.tether.devices import checked_kind, rights_of
+from rappd.tether.devices import ConnectedDevice, DeviceRow, EggOffer, WindowState, checked_kind, rights_of
 from rappd.tether.service import TetherService
+
+
+class Devices(TypedDict):
+    """The registered phones."""
+
+    devices: list[ConnectedDevice]
+
+
+class Picture(TypedDict):
+    """The text of an SVG picture."""
+
+    svg: str
+
+
+class EggSent(TypedDict):
+    """An egg that lies there for a phone."""
+
+    sent: EggOffer
+
+
+class DeviceRemoved(TypedDict):
+    """A phone as it was."""
+
+    removed: DeviceRow
 
 
 class DeviceOperations:
@@ -18,12 +42,12 @@ class DeviceOperations:
         self._tether = tether
 
     @operation("devices.list", "GET", "/devices", right=OWNER)
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> Devices:
         """Lists registered phones, and whether they are connected now."""
         return {"devices": self._tether.listing()}
 
     @operation("devices.window", "GET", "/devices/window", right=OWNER)
-    async def window(self) -> dict[str, Any]:
+    async def window(self) -> WindowState:
         """The code that is shown now, the digits to compare, or how it ended."""
         return self._tether.window_state()
 
@@ -35,29 +59,29 @@ class DeviceOperations:
         scope: str = "",
         user: str = "",
         session: bool = False,
-    ) -> dict[str, Any]:
+    ) -> WindowState:
         """Shows a new code: perhaps `name`, `ttl` in seconds, `scope` (`talk` or `listen`), `user`, and `session`: it joins that of the phones."""
         return await self._tether.open_window(
             name=name, seconds=ttl, scope=scope or "talk", user=user, session=session
         )
 
     @operation("devices.qr", "GET", "/devices/window/qr", right=OWNER)
-    async def qr_code(self) -> dict[str, Any]:
+    async def qr_code(self) -> Picture:
         """The QR code that is shown now, as the text of an SVG picture: `{svg}`."""
         return {"svg": self._tether.qr_code()}
 
     @operation("devices.answer", "POST", "/devices/window/answer", right=OWNER)
-    async def answer(self, id: Text, same: bool, kind: str = "guest") -> dict[str, Any]:
+    async def answer(self, id: Text, same: bool, kind: str = "guest") -> WindowState:
         """Says whether both screens show the same digits: the window's `id`, `same`, and whose phone it is: `mine`, or a `guest`'s."""
         return self._tether.answer(id, same, checked_kind(kind))
 
     @operation("devices.close_window", "DELETE", "/devices/window", right=OWNER)
-    async def close_window(self) -> dict[str, Any]:
+    async def close_window(self) -> WindowState:
         """Takes the code back."""
         return await self._tether.close_window()
 
     @operation("devices.show", "GET", "/devices/{device}", right=OWNER)
-    async def show(self, device: str) -> dict[str, Any]:
+    async def show(self, device: str) -> ConnectedDevice:
         """Shows a phone."""
         return self._tether.shown(self._tether.devices.find(device))
 
@@ -74,7 +98,7 @@ class DeviceOperations:
         approve: bool | None = None,
         kind: str = "",
         session: bool | None = None,
-    ) -> dict[str, Any]:
+    ) -> ConnectedDevice:
         """Changes a phone's `name`, `scope`, `workflows`, `eggs`, `notices`, `approve`, `user`, `session`; what is left out stays.
 
         `kind` is `mine` or `guest`, and gives it the rights of one.
@@ -108,13 +132,13 @@ class DeviceOperations:
         return self._tether.shown(found)
 
     @operation("devices.send_egg", "POST", "/devices/{device}/eggs", right=OWNER)
-    async def send_egg(self, device: str, path: Text) -> dict[str, Any]:
+    async def send_egg(self, device: str, path: Text) -> EggSent:
         """Puts the egg at `path` on this machine there for a phone, until it fetched it or the daemon ends."""
         found = self._tether.devices.find(device)
         return {"sent": await self._tether.offer_egg(found, whole_path(path))}
 
     @operation("devices.revoke", "DELETE", "/devices/{device}", right=OWNER)
-    async def revoke(self, device: str) -> dict[str, Any]:
+    async def revoke(self, device: str) -> DeviceRemoved:
         """Removes a phone; its connection ends at once."""
         found = self._tether.devices.find(device)
         self._tether.revoke(found)

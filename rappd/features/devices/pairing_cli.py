@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from envelopes.errors import ReportableError
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import (
     command,
     interactive,
@@ -69,7 +70,7 @@ class PhoneNotPairedError(ReportableError):
         return 5 if self._state == "differs" else 8
 
 
-@click.command()
+@cli_command()
 @click.argument("words", nargs=-1, metavar="")
 @click.option("--name", default="", metavar="NAME", help="What the phone is called here.")
 @click.option("--ttl", type=click.IntRange(1, 600), metavar="SECONDS", help="How long the code lives.")
@@ -120,12 +121,12 @@ def pair(
 
 
 def _follow(daemon: ControlClient, row: Row, printer: Printer) -> None:
-    told = ""
+    shown = ""
     while True:
         state = row["state"]
-        if state != told:
+        if state != shown:
             printer.event({"window": row}, _show_state, row)
-        told = state
+        shown = state
         if state == "paired":
             return
         if state not in ("open", "compare", "waiting"):
@@ -178,7 +179,7 @@ def _show(row: Row) -> None:
 
 def _waited(daemon: ControlClient, known: str, printer: Printer) -> Row:
     began, hinted = time.monotonic(), False
-    with progress() as line:
+    with progress() as shown:
         while True:
             row = daemon.do("devices.window")
             if row["state"] != known:
@@ -186,7 +187,7 @@ def _waited(daemon: ControlClient, known: str, printer: Printer) -> Row:
             if "remaining" in row:
                 minutes, seconds = divmod(int(row["remaining"]), 60)
                 what = "Waiting for the phone" if known == "open" else "Now tap “Same number” on the phone"
-                printer.note(line, f"{what}. Closes in {minutes}:{seconds:02}")
+                printer.note(shown, f"{what}. Closes in {minutes}:{seconds:02}")
             if (
                 known == "open"
                 and not hinted

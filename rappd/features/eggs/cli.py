@@ -20,10 +20,10 @@ from rappd.errors import UsageProblemError
 from rappd.features.eggs.cli_options import (
     ALLOW,
     EXCLUDE_MEMORY,
-    FILE,
     FORCE,
     OUTPUT,
-    REGISTRY,
+    File,
+    Registry,
     egg_at,
     registry_at,
     secrets_listed,
@@ -73,25 +73,18 @@ def pack(name: str, form: str, item: str, into: str, to: str, printer: Printer, 
 
 
 @egg.command()
-@FILE
-@JSON
-def inspect(file: Path, printer: Printer) -> None:
+def inspect(file: File, printer: Printer) -> None:
     """Show what is in FILE, or in the egg at a web address, and who packed it. Nothing of it is written."""
     _look(file, printer, check=False)
 
 
 @egg.command()
-@FILE
-@JSON
-def verify(file: Path, printer: Printer) -> None:
+def verify(file: File, printer: Printer) -> None:
     """Read every byte of FILE and compare it with the hashes it carries."""
     _look(file, printer, check=True)
 
 
 @egg.command()
-@click.argument("before", type=click.Path(path_type=Path))
-@click.argument("after", type=click.Path(path_type=Path))
-@JSON
 def diff(before: Path, after: Path, printer: Printer) -> None:
     """Show the differences between two eggs, file by file."""
     from rappd.features.eggs.text import show_differences
@@ -104,10 +97,7 @@ def diff(before: Path, after: Path, printer: Printer) -> None:
 
 
 @egg.command()
-@FILE
-@click.argument("folder", type=click.Path(path_type=Path))
-@JSON
-def extract(file: Path, folder: Path, printer: Printer) -> None:
+def extract(file: File, folder: Path, printer: Printer) -> None:
     """Lay the files of FILE out in a new FOLDER, to be read. Nothing hatches."""
     from twins.eggs.extracting import lay_out
     from twins.eggs.readers.detect import open_egg
@@ -121,9 +111,7 @@ def extract(file: Path, folder: Path, printer: Printer) -> None:
 
 @egg.command()
 @click.argument("agents", nargs=-1, required=True)
-@REGISTRY
-@JSON
-def forge(agents: tuple[str, ...], registry: Path | None, printer: Printer) -> None:
+def forge(agents: tuple[str, ...], printer: Printer, registry: Registry = None) -> None:
     """A short text that stands for AGENTS of a registry."""
     from twins.eggs.egg_strings import decode
     from twins.eggs.registry_clone import RegistryClone
@@ -141,8 +129,8 @@ def _look(file: Path, printer: Printer, *, check: bool) -> None:
     from twins.eggs.readers.inspect import look_at
 
     path = egg_at(file)
-    with bar(f"Reading {file.name}") as told:
-        opened = open_egg(path, progress=told) if check else look_at(path)
+    with bar(f"Reading {file.name}") as progress:
+        opened = open_egg(path, progress=progress) if check else look_at(path)
     with opened:
         found = seen(opened, Home.here())
         printer.result(found, show_egg, opened, found["egg"], check)

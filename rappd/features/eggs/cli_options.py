@@ -6,11 +6,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
 from envelopes.errors import ReportableError
+from rappd.cli.command_parameters import Argument, Option
 from rappd.cli.console import dim, print_err, status_mark, strip_control
 from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
@@ -42,11 +43,11 @@ class EggFile(click.Path):
 
 
 def fetched(url: str) -> Path:
-    """The egg at a web address, fetched whole. Raises ``EggUnreachableError``, ``BadEggError``."""
+    """The egg at a web address, fetched whole. Raises ``unreachable``, ``BadEggError``."""
     import asyncio
 
     from rappd.features.eggs.download import fetch_egg
-    from rappd.features.eggs.waiting import UploadedEggs
+    from rappd.features.eggs.uploaded_eggs import UploadedEggs
 
     with progress("Fetching the egg…"):
         return asyncio.run(fetch_egg(url, UploadedEggs(Home.here().root / "eggs" / ".waiting")))
@@ -64,12 +65,10 @@ def _arrived(start: str) -> Path | None:
     return found[0] if len(found) == 1 else None
 
 
-FILE = click.argument("file", type=EggFile())
-REGISTRY = click.option(
-    "--registry",
-    type=click.Path(path_type=Path),
-    help="A clone of the registry; without it, the setting eggs.registry.",
-)
+File = Annotated[Path, Argument(type=EggFile())]
+Registry = Annotated[
+    Path | None, Option("--registry", help="A clone of the registry; without it, the setting eggs.registry.")
+]
 OUTPUT = click.option(
     "-o",
     "--output",
@@ -106,7 +105,7 @@ def egg_at(file: Path) -> Path:
             do = f"A short text of agents? rappd egg hatch-text {file}"
             do += "" if _registry_set() else " --registry FOLDER"
         raise NotFoundError(f'No file "{file}".', do=do)
-    from rappd.features.eggs.waiting import UploadedEggs, unsealed
+    from rappd.features.eggs.uploaded_eggs import UploadedEggs, unsealed
 
     home = Home.here()
     return unsealed(file, home, UploadedEggs(home.root / "eggs" / ".waiting"))

@@ -39,12 +39,12 @@ _PHASES = {
 @contextmanager
 def bar(what: str) -> Iterator[Progress]:
     """A line with phase, per cent and bytes, for work that tells how far it is."""
-    with progress(f"{what}…") as line:
+    with progress(f"{what}…") as shown:
 
         def told(phase: str, done: int, whole: int) -> None:
             per_cent = 100 * done // whole if whole else 100
             octets = "" if phase in _COUNTED else f"  {format_bytes(done)} of {format_bytes(whole)}"
-            line(f"{what}: {_PHASES.get(phase, phase)} {per_cent} %{octets}")
+            shown(f"{what}: {_PHASES.get(phase, phase)} {per_cent} %{octets}")
 
         yield told
 
@@ -69,9 +69,12 @@ def followed(
         else HomeClient(here, reads=reads or here.is_read_only(), timeout=_SECONDS)
     )
     try:
-        with bar(what) as told:
+        with bar(what) as progress:
             return home.follow(
-                name, lambda event: told(event["phase"], event["done"], event["whole"]), work=work, **given
+                name,
+                lambda event: progress(event["phase"], event["done"], event["whole"]),
+                work=work,
+                **given,
             )
     except KeyboardInterrupt:
         try:

@@ -16,7 +16,7 @@ import orjson
 from agents.providers.json_http import proxy_for
 from agents.providers.urls import on_this_machine
 from rappd.errors import RappdError, UsageProblemError
-from rappd.features.eggs.waiting import UploadedEggs, new_file
+from rappd.features.eggs.uploaded_eggs import UploadedEggs, new_file
 from twins.errors import BadEggError
 from twins.installer.errors import from_disk
 
@@ -29,20 +29,13 @@ _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _MOST_REDIRECTS = 5
 
 
-class EggUnreachableError(RappdError):
-    """The address of an egg does not answer, or answers something else."""
-
-    code = "unreachable"
-    status = 502
-
-
 async def fetch_egg(url: str, waiting: UploadedEggs, *, expect_sha256: str = "") -> Path:
     """The file that ``url`` (http or https) gives, among the eggs that wait.
 
     It is only as trusted as what signs it.
 
     ``…/eggs/<name>.egg`` is compared with the ``sha256`` of ``<name>.json`` beside it, where there is one
-    (the published hub's shape). Raises ``EggUnreachableError``, ``BadEggError`` on another hash, ``UsageProblemError``,
+    (the published hub's shape). Raises ``unreachable``, ``BadEggError`` on another hash, ``UsageProblemError``,
     ``DiskFullError``.
     """
     if not re.match(r"https?://[^\s]+$", url):
@@ -61,8 +54,8 @@ async def fetch_egg(url: str, waiting: UploadedEggs, *, expect_sha256: str = "")
                          do="Ask its publisher.")  # fmt: skip
         return await asyncio.to_thread(waiting.keep, part, digest, _name(url))
     except (aiohttp.ClientError, TimeoutError) as error:
-        raise EggUnreachableError(
-            f"{url[:120]} does not answer.", do="Check the address and the network."
+        raise RappdError(
+            f"{url[:120]} does not answer.", do="Check the address and the network.", code="unreachable"
         ) from error
     except OSError as error:
         raise from_disk(error, _name(url)) from error
@@ -74,7 +67,9 @@ async def _download(session: aiohttp.ClientSession, url: str, part: Path) -> str
     digest, size = hashlib.sha256(), 0
     async with _opened(session, url) as response:
         if response.status != 200:
-            raise EggUnreachableError(f"{url[:120]} answered {response.status}.", do="Check the address.")
+            raise RappdError(
+                f"{url[:120]} answered {response.status}.", do="Check the address.", code="unreachable"
+            )
         with await asyncio.to_thread(new_file, part) as file:
             async for chunk in response.content.iter_chunked(_CHUNK):
                 size += len(chunk)
@@ -103,7 +98,9 @@ async def _opened(session: aiohttp.ClientSession, url: str) -> AsyncIterator[aio
         if there is None:
             break
         here = there
-    raise EggUnreachableError(f"{url[:120]} leads elsewhere.", do="Give the address that it leads to.")
+    raise RappdError(
+        f"{url[:120]} leads elsewhere.", do="Give the address that it leads to.", code="unreachable"
+    )
 
 
 def _led_to(here: str, location: str) -> str | None:
@@ -131,8 +128,8 @@ async def _beside(session: aiohttp.ClientSession, url: str) -> str:
         found = orjson.loads(bytes(raw))
     except orjson.JSONDecodeError:
         return ""
-    told = found.get("sha256") if isinstance(found, dict) else None
-    digest = told.lower() if isinstance(told, str) else ""
+    declared = found.get("sha256") if isinstance(found, dict) else None
+    digest = declared.lower() if isinstance(declared, str) else ""
     return digest if _SHA256.fullmatch(digest) else ""
 
 

@@ -7,40 +7,39 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
+from rappd.cli.command_parameters import Option, cli_command
 from rappd.cli.console import print_out, strip_control
 from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer, show_sentence
+from rappd.cli.printer import Printer, show_sentence
 from rappd.cli.tables import Table
 from rappd.daemon.home import Home
 from rappd.errors import RefusedError
-from rappd.features.eggs.cli_options import FILE, REGISTRY, egg_at, registry_at, whole
+from rappd.features.eggs.cli_options import File, Registry, egg_at, registry_at, whole
 from rappd.features.eggs.cli_progress import followed
 from rappd.features.snapshots.restore_cli import as_written, egg_is_snapshot, hatch_snapshot, show_plan_of
 
 _PARTIAL = 7
 
-_OVERWRITE = click.option(
-    "--overwrite",
-    default="",
-    metavar="WHAT",
-    help="What of yours the egg may replace: soul,agents,services,memory,slots,env,pages.",
-)
-_NO_MEMORY = click.option(
-    "--no-memory", is_flag=True, help="Keep your memory, even where the egg's was merged from it."
-)
+_Overwrite = Annotated[
+    str,
+    Option(
+        "--overwrite",
+        metavar="WHAT",
+        help="What of yours the egg may replace: soul,agents,services,memory,slots,env,pages.",
+    ),
+]
+_NoMemory = Annotated[
+    bool, Option("--no-memory", help="Keep your memory, even where the egg's was merged from it.")
+]
 
 
-@click.command()
-@FILE
-@_OVERWRITE
-@_NO_MEMORY
-@JSON
-def plan(file: Path, overwrite: str, no_memory: bool, printer: Printer) -> None:
+@cli_command()
+def plan(file: File, printer: Printer, overwrite: _Overwrite = "", no_memory: _NoMemory = False) -> None:
     """Show what hatching FILE, or the egg at a web address, would do here. Nothing of it is written."""
     from rappd.features.eggs.text import show_plan
 
@@ -55,19 +54,21 @@ def plan(file: Path, overwrite: str, no_memory: bool, printer: Printer) -> None:
     printer.result(found, show_plan, found["plan"], str(file))
 
 
-@click.command()
-@FILE
-@_OVERWRITE
-@_NO_MEMORY
+@cli_command()
 @click.option(
     "--trust-signer",
     metavar="FINGERPRINT",
     help="Trust the sender with this key from now on; its code runs at once.",
 )
 @click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
-@JSON
 def hatch(
-    file: Path, overwrite: str, no_memory: bool, trust_signer: str, yes: bool, printer: Printer
+    file: File,
+    *,
+    overwrite: _Overwrite = "",
+    no_memory: _NoMemory = False,
+    trust_signer: str,
+    yes: bool,
+    printer: Printer,
 ) -> int | None:
     """Hatch FILE, or the egg at a web address: checked, planned, staged, then moved into place, whole or not at all.
 
@@ -91,12 +92,8 @@ def hatch(
     return _PARTIAL if found["hatched"].get("partial") else None
 
 
-@click.command("hatch-text", context_settings={"ignore_unknown_options": True})  # a text may begin with -
-@click.argument("text")
-@REGISTRY
-@_OVERWRITE
-@JSON
-def hatch_text(text: str, registry: Path | None, overwrite: str, printer: Printer) -> None:
+@cli_command("hatch-text", context_settings={"ignore_unknown_options": True})  # a text may begin with -
+def hatch_text(text: str, printer: Printer, registry: Registry = None, overwrite: _Overwrite = "") -> None:
     """Hatch the agents that TEXT stands for, out of a clone of their registry."""
     from rappd.features.eggs.text import show_hatched
 
@@ -109,8 +106,7 @@ def hatch_text(text: str, registry: Path | None, overwrite: str, printer: Printe
     printer.result(found, show_hatched, found["hatched"])
 
 
-@click.command()
-@JSON
+@cli_command()
 def hatchings(printer: Printer) -> None:
     """List the eggs that were hatched here, the latest first."""
     found = HomeClient(Home.here(), reads=True).do("eggs.hatchings")
@@ -134,10 +130,8 @@ _HATCHINGS = Table(
 )
 
 
-@click.command()
-@click.argument("hatching")
+@cli_command()
 @click.option("--even-if-changed", is_flag=True, help="Put aside what changed since, and go back.")
-@JSON
 def rollback(hatching: str, even_if_changed: bool, printer: Printer) -> None:
     """Undo a HATCHING: what it replaced comes back, what it brought goes."""
     home = HomeClient(Home.here(), timeout=3600)

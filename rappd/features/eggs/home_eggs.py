@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.arguments import MissingArgumentError
+from rappd.features.eggs.answers import EggsCompared
 from rappd.features.eggs.packing import EggPacking
 from rappd.features.eggs.signer_view import paired_machine, planned, seen
-from rappd.features.eggs.waiting import UploadedEggs, whole_path
+from rappd.features.eggs.uploaded_eggs import UploadedEggs, whole_path
 from rappd.features.estate.hatching import EstateHatching, touched_twins
 from rappd.features.operation import OWNER, Text, operation
 from rappd.transcript.frames import ThreadsHeld
@@ -21,6 +22,8 @@ from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer
 from twins.installer.placement import Category, install_target
+from twins.installer.receipts import ReceiptRow
+from twins.installer.rollback import RolledBackRow
 from twins.trust.signers import Signers
 from twins.trust.trust import Trust
 from twins.work_progress import Cancellation, Progress
@@ -34,6 +37,48 @@ class WhichEgg(TypedDict, total=False):
 
     id: str
     path: str
+
+
+class EggRolledBack(TypedDict):
+    """A hatching that was undone."""
+
+    rolled_back: RolledBackRow
+
+
+class Hatchings(TypedDict):
+    """Hatchings that have a receipt, the latest first."""
+
+    hatchings: list[ReceiptRow]
+
+
+class SignerRow(TypedDict):
+    """A sender whose eggs run their code without asking."""
+
+    fingerprint: str
+    name: str
+    since: str
+
+
+class SignersListed(TypedDict):
+    """The trusted senders, and the fingerprint of this machine's own key."""
+
+    signers: list[SignerRow]
+    own: str
+
+
+class SignerTrusted(TypedDict):
+    """A sender that is trusted from now on."""
+
+    fingerprint: str
+    name: str
+    message: str
+
+
+class SignerRevoked(TypedDict):
+    """A sender that is trusted no more."""
+
+    fingerprint: str
+    message: str
 
 
 class HomeEggs:
@@ -57,7 +102,7 @@ class HomeEggs:
         self.packing = EggPacking(home, host, identity, self.trust.is_held, machine=machine)
         self.importer = Installer(
             home.root,
-            held=self.trust.quarantine,
+            quarantine=self.trust.quarantine,
             signers=self.signers,
             fingerprint=identity.fingerprint,
             host=host,
@@ -85,12 +130,12 @@ class HomeEggs:
             return seen(opened, self._home)
 
     @operation("eggs.diff", "POST", "/eggs/diff", right=OWNER)
-    def diff(self, before: WhichEgg, after: WhichEgg) -> dict[str, Any]:
+    def diff(self, before: WhichEgg, after: WhichEgg) -> EggsCompared:
         """The differences between two eggs: `before` and `after`, each `{id}` or `{path}`."""
         from twins.eggs.readers.diff import compare_eggs
 
         with _opened(self.which(**before)) as old, _opened(self.which(**after)) as new:
-            return compare_eggs(old, new).as_json()
+            return cast(EggsCompared, compare_eggs(old, new).as_json())
 
     def look(self, path: Path, *, progress: Progress | None = None) -> dict[str, Any]:
         """``verify`` and ``plan`` in one reading."""
@@ -169,30 +214,30 @@ class HomeEggs:
         return planned(self.importer.plan(opened, overwrite=overwrite), self._home)
 
     def key_of_hatching(self, receipt: str) -> str:
-        """The folder of the twin that a hatching touched; "" for none. Raises ``NoSuchHatchingError``."""
+        """The folder of the twin that a hatching touched; "" for none. Raises ``no_such_hatching``."""
         found = self.importer.receipts.find(receipt)
         return Path(found.workspace).name if found.destination == Destination.TWIN.value else ""
 
     @operation("eggs.hatchings", "GET", "/eggs/hatchings", right=OWNER, agents="eggs.receipts")
-    def receipts(self) -> dict[str, Any]:
+    def receipts(self) -> Hatchings:
         """Every hatching that has a receipt, the latest first."""
         return {"hatchings": [receipt.summary() for receipt in self.importer.receipts.listing()]}
 
-    def rollback(self, receipt: str, *, even_if_changed: bool = False) -> dict[str, Any]:
-        """Undoes a hatching. Raises ``ChangedSinceError`` when files changed, unless told that it may."""
+    def rollback(self, receipt: str, *, even_if_changed: bool = False) -> EggRolledBack:
+        """Undoes a hatching. Raises ``changed_since`` when files changed, unless told that it may."""
         return {"rolled_back": self.importer.rollback(receipt, even_if_changed=even_if_changed).as_json()}
 
     @operation("eggs.signers", "GET", "/eggs/signers", right=OWNER)
-    def list_signers(self) -> dict[str, Any]:
+    def list_signers(self) -> SignersListed:
         """The senders whose eggs run their code without asking, and this machine's own key."""
-        rows = [
+        rows: list[SignerRow] = [
             {"fingerprint": one.fingerprint, "name": one.name, "since": one.since}
             for one in self.signers.listing()
         ]
         return {"signers": rows, "own": self._key.fingerprint}
 
     @operation("eggs.trust", "POST", "/eggs/signers", right=OWNER)
-    def trust_signer(self, fingerprint: Text, name: str = "") -> dict[str, Any]:
+    def trust_signer(self, fingerprint: Text, name: str = "") -> SignerTrusted:
         """Trusts the key with `fingerprint`, called `name`, until it is revoked.
 
         Without a name it keeps the one it has, or gets the paired machine's.
@@ -206,7 +251,7 @@ class HomeEggs:
         }
 
     @operation("eggs.revoke", "DELETE", "/eggs/signers/{fingerprint}", right=OWNER)
-    def revoke_signer(self, fingerprint: str) -> dict[str, Any]:
+    def revoke_signer(self, fingerprint: str) -> SignerRevoked:
         """Ends the trust in a key."""
         signer = self.signers.revoke(fingerprint)
         return {"fingerprint": fingerprint, "message": f"{signer.name} is not trusted any more."}

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import (
     arrow,
     command,
@@ -18,7 +19,7 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count, tilde
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.cli_options import ALLOW, secrets_listed, whole
 from rappd.features.eggs.cli_progress import followed
@@ -27,14 +28,13 @@ from twins.byte_sizes import format_bytes
 _SHOWN = 20
 
 
-@click.command()
+@cli_command()
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="[BASE] OURS THEIRS")
 @click.option("-o", "--output", "into", type=click.Path(path_type=Path), metavar="OUT", help="Where to.")
 @click.option("--json-documents", "documents", is_flag=True, help="They are JSON; print the merged one.")
 @click.option("--deltas", is_flag=True, help="STATE DELTA…: add what parallel streams did; print the state.")
 @ALLOW
 @click.option("--force", is_flag=True, help="Replace OUT.")
-@JSON
 def merge(
     files: tuple[Path, ...],
     into: Path | None,
@@ -129,11 +129,11 @@ def _add_deltas(files: tuple[Path, ...], into: Path | None, force: bool) -> None
         )
     added = add_deltas(files[0], files[1:])
     for one in added.set_aside:
-        told = f"frame {one['frame']} of {one['stream_id']}: a fuller delta of the same moment stood for it."
-        print_status("note", told, stream=sys.stderr)
+        note = f"frame {one['frame']} of {one['stream_id']}: a fuller delta of the same moment stood for it."
+        print_status("note", note, stream=sys.stderr)
     for frame, streams in added.left_out.items():
-        told = f"frame {frame}: its snapshot lacks {', '.join(streams)} now; give all of a frame's deltas together."
-        print_status("note", told, stream=sys.stderr)
+        note = f"frame {frame}: its snapshot lacks {', '.join(streams)} now; give all of a frame's deltas together."
+        print_status("note", note, stream=sys.stderr)
     _write(added.state, into, force)
 
 

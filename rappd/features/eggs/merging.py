@@ -48,12 +48,14 @@ def merge_eggs(
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     trusted = [key.fingerprint, *(one.fingerprint for one in signers.listing())]
     into.parent.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as held:
+    with ExitStack() as open_eggs:
         eggs = [
-            None if path is None else held.enter_context(open_egg(path, progress=_of(side, progress)))
+            None if path is None else open_eggs.enter_context(open_egg(path, progress=_of(side, progress)))
             for side, path in (("base", base), ("ours", ours), ("theirs", theirs))
         ]
-        staged = Path(held.enter_context(tempfile.TemporaryDirectory(dir=into.parent, prefix=".merging-")))
+        staged = Path(
+            open_eggs.enter_context(tempfile.TemporaryDirectory(dir=into.parent, prefix=".merging-"))
+        )
         assert eggs[1] is not None
         assert eggs[2] is not None
         merged = merge(eggs[0], eggs[1], eggs[2], staged, at=moment, trusted=trusted, progress=progress)

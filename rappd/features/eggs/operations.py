@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
 from msgspec.structs import replace
 
@@ -19,12 +19,13 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import ConflictError, NotFoundError
-from rappd.features.eggs.home_eggs import HomeEggs
+from rappd.features.eggs.answers import EggHatched, EggLookedAt, EggPacked, EggPlanned, EggsMerged
+from rappd.features.eggs.home_eggs import EggRolledBack, HomeEggs
 from rappd.features.eggs.links import link_to
 from rappd.features.eggs.packing import PackRequest
 from rappd.features.eggs.resting_twins import RestingTwins, Tell
-from rappd.features.eggs.waiting import RECEIVED, receive, unsealed, whole_path
-from rappd.features.operation import OWNER, Text, Upload, operation
+from rappd.features.eggs.uploaded_eggs import RECEIVED, receive, unsealed, whole_path
+from rappd.features.operation import OWNER, Status, Text, Upload, operation
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
 from twins.work_progress import Cancellation, Progress, WorkCancelledError
@@ -32,6 +33,12 @@ from twins.work_progress import Cancellation, Progress, WorkCancelledError
 _MOST_BYTES = 8 << 30
 _PACE_SECONDS = 0.1
 _OWNER = Caller("control", operator=True)
+
+
+class EggCancelled(TypedDict):
+    """Work on an egg that has ended, and wrote nothing."""
+
+    cancelled: Literal[True]
 
 
 class EggOperations(RestingTwins):
@@ -52,7 +59,9 @@ class EggOperations(RestingTwins):
         self._store, self._dispatcher, self._pack_for = store, dispatcher, pack_for
 
     @operation("eggs.lay_down", "POST", "/eggs", right=OWNER)
-    async def lay_down(self, file: Upload, name: str = "", signature: str = "") -> Turn:
+    async def lay_down(
+        self, file: Upload, name: str = "", signature: str = ""
+    ) -> Annotated[Turn, EggLookedAt]:
         """Takes an egg in (the body is the file, `?name=` what it is called) and says what it is and would do.
 
         `?signature=` is the text of the `.sig` that came with it. It waits, unhatched, under `id`, for a day.
@@ -78,7 +87,7 @@ class EggOperations(RestingTwins):
         return self._begun(work)
 
     @operation("eggs.look", "POST", "/eggs/look", right=OWNER)
-    async def look(self, path: Text) -> Turn:
+    async def look(self, path: Text) -> Annotated[Turn, EggLookedAt]:
         """Looks at an egg on this machine (`path`) as at an uploaded one: `id` of the copy, what it is, and the plan."""
         file = whole_path(path)
 
@@ -97,7 +106,7 @@ class EggOperations(RestingTwins):
         approved: str = "",
         source: str = "",
         work: str = "",
-    ) -> Turn:
+    ) -> Annotated[Turn, EggHatched]:
         """Hatches an egg (`id` or `path`). `approved` is the digest of the plan that was said yes to.
 
         A plan that is another one by now is refused with `plan_changed`. With `Accept: text/event-stream` it tells
@@ -107,7 +116,7 @@ class EggOperations(RestingTwins):
         return self._begun(partial(self.hatch_egg, self.home_eggs.which(id, path), **how), work)
 
     @operation("eggs.cancel", "POST", "/eggs/cancel", right=OWNER)
-    async def cancel(self, work: Text) -> dict[str, Any]:
+    async def cancel(self, work: Text) -> EggCancelled:
         """Cancels the hatching or packing that was begun with the id `work`, and answers once it has ended.
 
         Nothing is written then. Once files are moved into place it is refused with `too_late`, and goes on; what was
@@ -137,7 +146,7 @@ class EggOperations(RestingTwins):
         overwrite: bool = False,
         to: str = "",
         work: str = "",
-    ) -> Turn:
+    ) -> Annotated[Turn, EggPacked]:
         """Packs a `twin`, or the brainstem; `form`, `item`, `into`, `exclude_memory`, `allow` as `rappd egg pack`.
 
         `to` seals it for that peer, and then there is no link. `work` is an id of your own, for `/eggs/cancel`.
@@ -161,7 +170,7 @@ class EggOperations(RestingTwins):
     @operation("eggs.plan", "POST", "/eggs/plan", right=OWNER)
     async def plan(
         self, id: str = "", path: str = "", overwrite: list[str] | None = None, keep: bool = True
-    ) -> Turn:
+    ) -> Annotated[Turn, EggPlanned]:
         """The plan for hatching an egg (`id`, or `path` on this machine), with the given `overwrite`.
 
         A file given by its path is copied first; the answer's `id` is the copy that was planned. Without `keep` there
@@ -173,7 +182,7 @@ class EggOperations(RestingTwins):
     @operation("eggs.hatch_text", "POST", "/eggs/hatch-text", right=OWNER)
     async def hatch_text(
         self, text: str, registry: Text, overwrite: list[str] | None = None, work: str = ""
-    ) -> Turn:
+    ) -> Annotated[Turn, EggHatched]:
         """Hatches the agents that a short `text` stands for, out of a clone of their `registry`. Events and `work` as of `/eggs/hatch`."""
 
         hatch = partial(self.home_eggs.hatch_text, text, registry, overwrite=overwrite or [])
@@ -193,7 +202,7 @@ class EggOperations(RestingTwins):
         allow: list[str] | None = None,
         overwrite: bool = False,
         work: str = "",
-    ) -> Turn:
+    ) -> Annotated[Turn, EggsMerged]:
         """Makes one egg, `into`, of two that one being lived apart, `ours` and `theirs`; both came from `base`.
 
         All are whole paths. Events and `work` as of `/eggs/pack`.
@@ -205,13 +214,13 @@ class EggOperations(RestingTwins):
         return self._begun(partial(asyncio.to_thread, merge), work)
 
     @operation("eggs.rollback", "POST", "/eggs/rollback", right=OWNER)
-    async def rollback(self, receipt: Text, even_if_changed: bool = False) -> dict[str, Any]:
+    async def rollback(self, receipt: Text, even_if_changed: bool = False) -> EggRolledBack:
         """Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since.
 
         A twin that is running, and still lives here, is started again.
         """
 
-        async def rollback() -> dict[str, Any]:
+        async def rollback() -> EggRolledBack:
             async with self.resting(await asyncio.to_thread(self.home_eggs.key_of_hatching, receipt)):
                 return await asyncio.to_thread(
                     self.home_eggs.rollback, receipt, even_if_changed=even_if_changed
@@ -220,7 +229,7 @@ class EggOperations(RestingTwins):
         return await self.to_the_end(self.alone(rollback()))
 
     @operation("eggs.discard", "DELETE", "/eggs/{id}", right=OWNER)
-    async def discard(self, id: str) -> dict[str, Any]:
+    async def discard(self, id: str) -> Status:
         """Throws away an egg that waits here unhatched, unless another tab looks at it."""
         path = await asyncio.to_thread(self.waiting.find, id)
         await asyncio.to_thread(self.waiting.let_go, path)
@@ -312,12 +321,12 @@ class EggOperations(RestingTwins):
 def _progress_to(emit: events.Emit) -> Progress:
     """Tells of work on any thread, each phase as often as it is worth it and up to its end. Made on the event loop."""
     loop = asyncio.get_running_loop()
-    told: dict[str, float] = {}
+    reported: dict[str, float] = {}
 
     def moved(phase: str, done: int, whole: int) -> None:
         now = time.monotonic()
-        if done >= whole or now - told.get(phase, -_PACE_SECONDS) >= _PACE_SECONDS:
-            told[phase] = now
+        if done >= whole or now - reported.get(phase, -_PACE_SECONDS) >= _PACE_SECONDS:
+            reported[phase] = now
             with contextlib.suppress(RuntimeError):  # the daemon stops, and nobody listens any more
                 loop.call_soon_threadsafe(emit, events.Progress(phase, done, whole))
 

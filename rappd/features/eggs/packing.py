@@ -8,7 +8,7 @@ import re
 import stat
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import msgspec
 
@@ -50,6 +50,23 @@ class PackRequest(msgspec.Struct, frozen=True):
     exclude_memory: bool = False
     allow: frozenset[str] = frozenset()
     overwrite: bool = False
+
+
+class LaidEgg(TypedDict):
+    """An egg that lies on this machine; ``file`` is a name after what is inside, ``at`` µs since 1970."""
+
+    file: str
+    name: str
+    folder: str
+    path: str
+    size: int
+    at: int
+
+
+class LaidEggs(TypedDict):
+    """Eggs that were packed here, the latest first."""
+
+    eggs: list[LaidEgg]
 
 
 class EggPacking:
@@ -95,11 +112,11 @@ class EggPacking:
             overwrite=order.overwrite,
             progress=progress,
         )
-        told = f"{done.name} is packed: {done.path}, {done.files} files, {format_bytes(done.size)}."
-        return {"packed": _packed(done), "message": told}
+        sentence = f"{done.name} is packed: {done.path}, {done.files} files, {format_bytes(done.size)}."
+        return {"packed": _packed(done), "message": sentence}
 
     @operation("eggs.laid", "GET", "/eggs/laid", right=OWNER)
-    def laid(self) -> dict[str, Any]:
+    def laid(self) -> LaidEggs:
         """Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside.
 
         Eggs that a hatching packed as its way back are none of them.
@@ -113,7 +130,7 @@ class EggPacking:
         names = {
             one.key: one.name for kept in (False, True) for one in scan(self._places, archived=kept).twins
         }
-        rows = [
+        rows: list[LaidEgg] = [
             {
                 "file": egg_file_name(name),
                 "name": name,
@@ -175,7 +192,7 @@ class EggPacking:
             key=self._key,
             maker=self.maker,
             conversations=RecordedConversations(self._home.database, workspace.root.name),
-            held=self._is_held,
+            is_held=self._is_held,
             **how,
         )
 

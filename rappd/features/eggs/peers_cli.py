@@ -8,10 +8,11 @@ from typing import Any
 
 import click
 
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.completion_names import peer_names
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer, show_sentence
+from rappd.cli.printer import Printer, show_sentence
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
@@ -23,10 +24,8 @@ _SECONDS = 3600.0
 _KEY = re.compile(r"[0-9a-f]{64}")
 
 
-@click.command()
-@click.argument("file", type=click.Path(path_type=Path))
+@cli_command()
 @click.argument("peer", shell_complete=peer_names)
-@JSON
 def send(file: Path, peer: str, printer: Printer) -> None:
     """Send FILE to PEER, sealed for it. There it waits until its owner hatches it.
 
@@ -58,9 +57,8 @@ def _show_sent(sent: dict[str, Any]) -> None:
     print_out(f"  {arrow()} on {peer}: {command('rappd egg arrived')}")
 
 
-@click.command()
+@cli_command()
 @click.option("--discard", default="", metavar="ID", help="Throw one away.")
-@JSON
 def arrived(discard: str, printer: Printer) -> None:
     """Eggs that other machines sent and nobody hatched yet."""
     daemon = ControlClient(Home.here())
@@ -82,11 +80,10 @@ def _show_arrived(rows: list[dict[str, Any]]) -> None:
         print_out(f"  {arrow()} {command('rappd egg plan ' + row['id'][:8])}")
 
 
-@click.command()
+@cli_command()
 @click.option("--trust", "trusted", metavar="PEER|KEY", help="Trust a paired machine's key, or this one.")
 @click.option("--name", default="", help="What to call it.")
 @click.option("--revoke", "revoked", metavar="NAME|KEY", help="Do not trust it any more.")
-@JSON
 def signers(trusted: str | None, name: str, revoked: str | None, printer: Printer) -> None:
     """List, add or remove the senders whose eggs run their code here without asking you.
 

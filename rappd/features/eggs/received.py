@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict
 from weakref import WeakValueDictionary
 
 import orjson
@@ -22,11 +22,11 @@ from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.eggs.operations import EggOperations
-from rappd.features.eggs.waiting import RECEIVED, UploadedEggs, receive, unsealed
+from rappd.features.eggs.uploaded_eggs import RECEIVED, UploadedEggs, receive, unsealed
 from rappd.features.operation import OWNER, operation
 from rappd.federation.outgoing_eggs import MOST_BYTES
 from rappd.notices.notices import Notices
-from rappd.store.egg_table import EggTable
+from rappd.store.egg_table import EggKept, EggTable, KeptEgg
 from twins.installer.errors import from_disk
 
 log = logging.getLogger(__name__)
@@ -39,17 +39,45 @@ SILENT_SECONDS = 60.0
 _NOTE = ".arrived.json"  # no egg is called so: names that come begin with no dot
 
 
+ArrivedEgg = TypedDict(
+    "ArrivedEgg",
+    {
+        "id": str,
+        "name": str,
+        "path": str,
+        "size": int,
+        "peer": str,
+        "from": str,
+        "at": float,
+        "egg": dict[str, Any],
+    },
+)
+"""An egg that a machine or a phone sent; ``egg`` is what it says of itself, ``at`` seconds since 1970."""
+
+
+class Arrived(TypedDict):
+    """Eggs that wait to be hatched, the latest first."""
+
+    arrived: list[ArrivedEgg]
+
+
+class Discarded(TypedDict):
+    """An egg that was thrown away."""
+
+    discarded: ArrivedEgg
+
+
 class EggSender(Protocol):
     """A peer, or a phone."""
 
     @property
     def fingerprint(self) -> str:
-        """Its id, that nobody else has."""
+        """The sender's id, that nobody else has."""
         ...
 
     @property
     def name(self) -> str:
-        """Its name here."""
+        """The sender's name here."""
         ...
 
 
@@ -61,7 +89,7 @@ class ReceivedEggs:
         self._eggs = eggs
         self._answers = rows
         self._notices = notices
-        notices.applies["egg"] = lambda path: Path(path).is_file()
+        notices.keep_while("egg", lambda path: Path(path).is_file())
         self._folder = home.root / "eggs" / RECEIVED
         self._kept = UploadedEggs(self._folder, keep_seconds=KEEP_SECONDS)
         self._coming: dict[tuple[str, str], _IncomingTransfer] = {}
@@ -81,7 +109,7 @@ class ReceivedEggs:
             except OSError as error:
                 log.warning("old eggs could not be removed: %s", error)
 
-    async def received(self, peer: EggSender, id: str) -> dict[str, Any]:
+    async def received(self, peer: EggSender, id: str) -> EggKept:
         """Returns the result for an egg that a peer sent under that id.
 
         Raises ``NotFoundError`` when it has to send it, ``RateLimitedError`` when there is no room for it.
@@ -92,9 +120,7 @@ class ReceivedEggs:
             await self._make_sure_of_room(peer)
         raise NotFoundError("No such egg of yours arrived.", do="Send it.")
 
-    async def take_in(
-        self, peer: EggSender, name: str, body: AsyncIterator[bytes], id: str = ""
-    ) -> dict[str, Any]:
+    async def take_in(self, peer: EggSender, name: str, body: AsyncIterator[bytes], id: str = "") -> EggKept:
         """Receives an egg from a peer: opened if it is sealed, inspected, and kept for the owner.
 
         The same ``id`` brings the same egg: its earlier result is returned, and an earlier transfer of it that is
@@ -123,7 +149,7 @@ class ReceivedEggs:
             del self._coming[key]
             coming.ended.set()
 
-    def _tell_owner(self, sender: str, egg: dict[str, Any]) -> None:
+    def _tell_owner(self, sender: str, egg: KeptEgg) -> None:
         path = self._folder / egg["id"] / egg["name"]
         do = f"rappd egg plan {shlex.quote(str(path))}"
         self._notices.add(
@@ -135,12 +161,12 @@ class ReceivedEggs:
         )
 
     @operation("eggs.arrived", "GET", "/eggs/arrived", right=OWNER)
-    async def arrived(self) -> dict[str, Any]:
+    async def arrived(self) -> Arrived:
         """Eggs that other machines and phones sent, and nobody hatched or threw away yet, the latest first."""
         return {"arrived": await asyncio.to_thread(self._rows)}
 
     @operation("eggs.throw_away", "DELETE", "/eggs/arrived/{id}", right=OWNER)
-    async def discard(self, id: str) -> dict[str, Any]:
+    async def discard(self, id: str) -> Discarded:
         """Throws away an egg that another machine sent."""
         row = next((one for one in await asyncio.to_thread(self._rows) if one["id"].startswith(id)), None)
         if row is None or len(id) < 4:
@@ -148,7 +174,7 @@ class ReceivedEggs:
         await asyncio.to_thread(shutil.rmtree, Path(row["path"]).parent, ignore_errors=True)
         return {"discarded": row}
 
-    async def _answer(self, peer: EggSender, id: str) -> dict[str, Any] | None:
+    async def _answer(self, peer: EggSender, id: str) -> EggKept | None:
         found = await self._answers.answer(brainstem_id(peer.fingerprint), id) if id else None
         return orjson.loads(found) if found else None
 
@@ -163,7 +189,7 @@ class ReceivedEggs:
 
     async def _keep(
         self, peer: EggSender, name: str, body: AsyncIterator[bytes], coming: _IncomingTransfer
-    ) -> dict[str, Any]:
+    ) -> EggKept:
         try:
             part = await asyncio.to_thread(self._kept.part)
             try:
@@ -175,7 +201,7 @@ class ReceivedEggs:
         except OSError as error:  # of its folder or the note in it
             raise from_disk(error, "the egg") from error
 
-    async def _keep_whole(self, part: Path, digest: str, name: str, peer: EggSender) -> dict[str, Any]:
+    async def _keep_whole(self, part: Path, digest: str, name: str, peer: EggSender) -> EggKept:
         kept = await asyncio.to_thread(self._kept.keep, part, digest, name)
         try:
             return await asyncio.to_thread(self._look_at, kept, peer)
@@ -183,7 +209,7 @@ class ReceivedEggs:
             await asyncio.to_thread(self._kept.discard, kept)
             raise
 
-    def _look_at(self, kept: Path, peer: EggSender) -> dict[str, Any]:
+    def _look_at(self, kept: Path, peer: EggSender) -> EggKept:
         egg = unsealed(kept, self._home, self._kept)
         if egg != kept:
             self._kept.discard(kept)
@@ -192,7 +218,7 @@ class ReceivedEggs:
         except BaseException:
             self._kept.discard(egg)
             raise
-        row = {
+        row: ArrivedEgg = {
             "id": egg.parent.name,
             "name": egg.name,
             "path": str(egg),
@@ -208,7 +234,7 @@ class ReceivedEggs:
         log.info("%s sent %s; it waits to be hatched", peer.name, egg.name)
         return {"arrived": {"id": row["id"], "name": row["name"], "size": row["size"]}}
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[ArrivedEgg]:
         found = []
         for note in self._folder.glob(f"*/{_NOTE}"):
             try:
@@ -244,7 +270,7 @@ class _IncomingTransfer:
     async def receive(self, part: Path, body: AsyncIterator[bytes]) -> str:
         """Writes what comes to a new file, which is on the disk then; its SHA-256.
 
-        Raises ``UsageProblemError`` when it is too much, nothing, or stops coming, ``DiskFullError``, ``NotWritableError``.
+        Raises ``UsageProblemError`` when it is too much, nothing, or stops coming, ``DiskFullError``, ``not_writable``.
         """
         loop = asyncio.get_running_loop()
         try:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from envelopes.errors import ReportableError
 from rappd.tenants.tenants import Tenants
@@ -15,6 +15,8 @@ from twins.eggs.parsed_egg import Destination
 
 log = logging.getLogger(__name__)
 
+_T = TypeVar("_T")
+_M = TypeVar("_M", bound=Mapping[str, Any])
 Tell = Callable[[], Awaitable[None]]
 """Reads the host's agent files again and notifies watchers."""
 
@@ -33,11 +35,11 @@ class RestingTwins:
         """Returns when what is under way has come to its end."""
         await self._under_way.settle()
 
-    async def to_the_end(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    async def to_the_end(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Awaits ``work``, which goes on to its end when the caller disconnects."""
         return await asyncio.shield(self._under_way.spawn(work))
 
-    async def alone(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    async def alone(self, work: Coroutine[Any, Any, _M]) -> _M:
         """Runs ``work`` with no other hatching under way.
 
         The host's agent files are read again after it, unless it was one twin that hatched: the host's stayed.

@@ -47,7 +47,7 @@ _CODE = ("agent", "service", "slot")
 _SAME = "the same is there"
 _MERGED = "yours was merged into it"
 _OWN_HISTORY = "bonds.json"
-"""Everybody's is their own from the first hatching on: that it differs is no news."""
+"""A file that each hatched twin has of its own from the first hatching on: that it differs is no news."""
 _OPTIONS = ("soul", "memory", "agents", "services", "slots", "pages", "env")
 
 
@@ -168,8 +168,8 @@ def show_packed(done: dict[str, Any]) -> None:
 
 def show_file_packed(name: str, done: dict[str, Any], how: str, what: str = "") -> None:
     """Shows the file that was packed: its name, what is in it, its size, and where it lies."""
-    held = what or count(done["files"], "file")
-    print_out(f"{status_mark('good')} {strip_control(name)}: {held}, {format_bytes(done['size'])}, {how}")
+    contents = what or count(done["files"], "file")
+    print_out(f"{status_mark('good')} {strip_control(name)}: {contents}, {format_bytes(done['size'])}, {how}")
     print_out(f"  {tilde(done['path'])}")
 
 

@@ -6,23 +6,30 @@ import asyncio
 import os
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 
 from msgspec.structs import replace
 
 from envelopes.codecs import emergence
 from envelopes.envelope import Envelope, brainstem_id, new_id
+from neighborhoods.delivery.outbox import Outbox
+from neighborhoods.durable_tables import EGG, OutgoingEnvelope
 from neighborhoods.errors import PeerFailedError, PeerRefusedError
 from neighborhoods.peer import Peer
-from neighborhoods.storage import EGG, OutgoingEnvelope
+from neighborhoods.peer_store import PeerStore
 from rappd.errors import NotFoundError
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import PackRequest
 from rappd.features.eggs.received import ReceivedEggs
-from rappd.features.eggs.waiting import SUFFIX, is_sealed_file, whole_path
+from rappd.features.eggs.uploaded_eggs import SUFFIX, is_sealed_file, whole_path
 from rappd.features.operation import OWNER, Text, operation
-from rappd.federation.service import FederationService
+from rappd.federation.availability import Availability, Deferred
+from rappd.federation.local_node import LocalNode
+from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.notices.notices import Notices
 from rappd.store.egg_table import EggTable
+from rappd.store.outbox_table import OutboxTable
+from rappd.tenants.tenants import Tenants
 from twins.eggs.encryption import seal_file
 from twins.eggs.integrity import SIGNATURE_SUFFIX
 from twins.eggs.writers.formats import SESSION_FORM
@@ -34,20 +41,54 @@ TURN_SECONDS = 20.0
 """So long who sends an egg waits for its turn behind others to the same machine."""
 
 
+class SentEgg(TypedDict):
+    """An egg for a peer: its ``id`` there, or ``why`` it waits, and until when."""
+
+    peer: str
+    name: str
+    state: Literal["done", "queued"]
+    outbox: str
+    id: str
+    size: NotRequired[int]
+    why: NotRequired[str]
+    expires: NotRequired[float]
+
+
+class Sent(TypedDict):
+    """The answer of ``eggs.send``."""
+
+    sent: SentEgg
+
+
 class EggTransferOperations(ReceivedEggs):
     """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
 
-    def __init__(self, machines: FederationService, eggs: EggOperations) -> None:
-        super().__init__(machines.node.home, eggs, EggTable(machines.store), machines.notices)
-        self._machines = machines
+    def __init__(
+        self,
+        node: LocalNode,
+        availability: Availability,
+        peers: PeerStore,
+        outbox: Deferred[Outbox],
+        rows: OutboxTable,
+        outgoing_eggs: OutgoingEggs,
+        tenants: Tenants,
+        eggs: EggOperations,
+        received: EggTable,
+        notices: Notices,
+    ) -> None:
+        """``rows`` are those of the outbox, ``outgoing_eggs`` the bytes that wait with them."""
+        super().__init__(node.home, eggs, received, notices)
+        self._node, self._availability, self._peers = node, availability, peers
+        self._outbox, self._outbox_rows, self._outgoing = outbox, rows, outgoing_eggs
+        self._tenants = tenants
 
     async def pack_for(self, order: PackRequest, selector: str, progress: Progress) -> dict[str, Any]:
         """Packs what ``order`` says and seals it for a peer; only that machine can open the result.
 
         For whom it was packed is written into the life of what is packed (``bonds.json``), and so travels.
         """
-        await self._machines.available()
-        peer = self._machines.peer_store.find(selector)
+        await self._availability.wait()
+        peer = self._peers.find(selector)
         _takes_eggs(peer)
         await asyncio.to_thread(self._note_handover, order, peer)
         order, target = await asyncio.to_thread(self._unsealed_order, order)
@@ -107,15 +148,15 @@ class EggTransferOperations(ReceivedEggs):
         return kept
 
     @operation("eggs.send", "POST", "/eggs/send", right=OWNER)
-    async def send(self, peer: Text, id: str = "", path: str = "") -> dict[str, Any]:
+    async def send(self, peer: Text, id: str = "", path: str = "") -> Sent:
         """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner.
 
         Is the peer away, it waits in the outbox (`state` `queued`); `why` says what it waits for. It is refused,
         and nothing waits, where it is no egg, or the peer does not take it.
         """
-        m, egg = self._machines, self._eggs.home_eggs.which(id, path)
-        parts = await m.available()
-        found = m.peer_store.find(peer)
+        egg = self._eggs.home_eggs.which(id, path)
+        outbox = await self._outbox.ready()
+        found = self._peers.find(peer)
         _takes_eggs(found)
         if not await asyncio.to_thread(egg.is_file):
             raise NotFoundError(f"There is no file {egg}.", do="Look at the path.")
@@ -123,36 +164,36 @@ class EggTransferOperations(ReceivedEggs):
         if not sealed:  # what waits for days should not turn out to be no egg then
             await asyncio.to_thread(self._eggs.home_eggs.inspect, egg)
         name = egg.name.removesuffix(SUFFIX)
-        note = Envelope(new_id(), m.node.id, brainstem_id(found.fingerprint), EGG, {"name": name + SUFFIX})
+        note = Envelope(
+            new_id(), self._node.id, brainstem_id(found.fingerprint), EGG, {"name": name + SUFFIX}
+        )
         row = await self._queue(found, note, egg, name, "" if sealed else found.sealing_key)
-        return await self._told(found, name, await parts.outbox.try_now(row, within=TURN_SECONDS))
+        return await self._sent_row(found, name, await outbox.try_now(row, within=TURN_SECONDS))
 
     async def _queue(
         self, peer: Peer, note: Envelope, path: Path, name: str, recipient: str
     ) -> OutgoingEnvelope:
         """The row of the outbox; its bytes are on the disk before it."""
-        m = self._machines
-        seconds = m.node.settings.number("peers.keep_hours") * 3600.0
         try:
-            await asyncio.to_thread(m.outgoing_eggs.stage, note.id, path, recipient)
-            await m.parts.outbox.put(peer.fingerprint, note, name[:120], seconds)
-            row = await m.tables.outbox.by_id(peer.fingerprint, note.id)
+            await asyncio.to_thread(self._outgoing.stage, note.id, path, recipient)
+            await self._outbox.now().put(peer.fingerprint, note, name[:120], self._node.keep_seconds)
+            row = await self._outbox_rows.by_id(peer.fingerprint, note.id)
         except BaseException:
-            await asyncio.to_thread(m.outgoing_eggs.remove, note.id)
+            await asyncio.to_thread(self._outgoing.remove, note.id)
             raise
         assert row is not None
         return row
 
-    async def _told(self, peer: Peer, name: str, row: OutgoingEnvelope) -> dict[str, Any]:
-        m = self._machines
+    async def _sent_row(self, peer: Peer, name: str, row: OutgoingEnvelope) -> Sent:
+        outbox = self._outbox.now()
         if row.state == "failed":
             raise PeerFailedError(
                 row.trouble or f"{peer.name} did not take the egg.", do="Ask its owner; nothing waits."
             )
-        if row.state in ("queued", "delivered") and m.parts.outbox.stopped(peer.fingerprint, eggs=True):
-            await m.parts.outbox.drop(row.id)
+        if row.state in ("queued", "delivered") and outbox.stopped(peer.fingerprint, eggs=True):
+            await outbox.drop(row.id)
             raise PeerRefusedError(row.trouble or f"Nothing goes to {peer.name}.", do="rappd peers list")
-        sent: dict[str, Any] = {
+        sent: SentEgg = {
             "peer": peer.name,
             "name": name,
             "state": "done" if row.state == "done" else "queued",
@@ -167,15 +208,14 @@ class EggTransferOperations(ReceivedEggs):
         return {"sent": sent}
 
     def _note_handover(self, order: PackRequest, peer: Peer) -> None:
-        m = self._machines
         if order.item:
             return  # one agent has no life of its own to write into
-        workspace = m.tenants.host.workspace
+        workspace = self._tenants.host.workspace
         if order.twin:
             from twins.lifecycle.lookup import find_active
 
-            workspace = find_active(m.tenants.layout, order.twin).workspace
-        note = f"packed by {m.node.name} {m.node.identity.fingerprint} for {peer.name} {peer.fingerprint}"
+            workspace = find_active(self._tenants.layout, order.twin).workspace
+        note = f"packed by {self._node.name} {self._node.identity.fingerprint} for {peer.name} {peer.fingerprint}"
         record_event(workspace, "launch", note=note)
 
 

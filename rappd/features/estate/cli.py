@@ -25,21 +25,18 @@ def estate() -> None:
 
 
 @estate.command()
-@JSON
 def show(printer: Printer) -> None:
     """Show the estate, the links to it, and estates kept as data. Nothing is looked up."""
     printer.result(HomeClient(Home.here(), reads=True).do("estate.show"), show_estate)
 
 
 @estate.command()
-@click.argument("rappid")
 @click.option(
     "--member/--made",
     "member",
     default=None,
     help="You belong to it, or you made it; asked where neither is given.",
 )
-@JSON
 def add(rappid: str, member: bool | None, printer: Printer) -> None:
     """Add RAPPID to the estate."""
     if member is None and printer.asks:
@@ -48,15 +45,12 @@ def add(rappid: str, member: bool | None, printer: Printer) -> None:
 
 
 @estate.command()
-@click.argument("rappid")
-@JSON
 def remove(rappid: str, printer: Printer) -> None:
     """Take RAPPID, or the one that begins so, out of the estate. What it names stays where it is."""
     _change(printer, "estate.remove", rappid=rappid)
 
 
 @estate.command()
-@JSON
 def rebuild(printer: Printer) -> None:
     """Add every twin and neighborhood of this home that is missing; make a damaged file anew."""
     found = _change(printer, "estate.rebuild")
@@ -88,14 +82,13 @@ def _show_packed(done: dict[str, Any]) -> None:
 
 
 @estate.command()
-@click.argument("kept")
 @click.option("--yes", is_flag=True, help="Do not ask whether to trust.")
-@JSON
-@click.pass_context
-def hatch(context: click.Context, kept: str, yes: bool, printer: Printer) -> Any:
+def hatch(kept: str, yes: bool, printer: Printer) -> Any:
     """Hatch the eggs of the estate KEPT, which lies here as data. An egg file: rappd egg hatch FILE."""
     given = {"overwrite": "", "no_memory": False, "trust_signer": None, "yes": yes, "printer": printer}
-    return context.invoke(hatch_egg, file=Path(_ask("estate.lay", kept=kept)["path"]), **given)
+    return click.get_current_context().invoke(
+        hatch_egg, file=Path(_ask("estate.lay", kept=kept)["path"]), **given
+    )
 
 
 def _ask(name: str, **given: Any) -> dict[str, Any]:

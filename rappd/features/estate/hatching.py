@@ -25,7 +25,7 @@ from twins.installer.planning import Plan
 from twins.work_progress import Cancellation, Progress, WorkCancelledError
 
 if TYPE_CHECKING:
-    from neighborhoods.estate.estate_file import Estate
+    from neighborhoods.places.estate_file import Estate
 
 
 @dataclass(slots=True)
@@ -150,30 +150,30 @@ class EstateHatching:
             many = f"{len(rows)} eggs" if len(rows) > 1 else "one egg"
             body["notes"] = [*body["notes"], f"It holds {many}; each hatches to its own place."]
         own = self._own()
-        said, merged = _meeting(own, _estate_of(opened), opened)
+        meeting, merged = _meeting(own, _estate_of(opened), opened)
         plans = [outer, *(one.plan for one in members if one.plan is not None)]
         return {
             **body,
             "digest": _digest(outer, members),
             "members": rows,
-            "estate": said,
+            "estate": meeting,
             "nothing_to_do": all(plan.is_settled for plan in plans) and merged in (None, own),
         }
 
     def _own(self) -> Estate | None:
-        from neighborhoods.estate.estate_file import Estate
+        from neighborhoods.places.estate_file import Estate
 
         return Estate.read(self._home.root)
 
     def _take_over(self, opened: ParsedEgg) -> str:
         """Adds the estate's entries to the one kept here, where both have one owner; says what was done."""
-        from neighborhoods.estate import estate_file
+        from neighborhoods.places import estate_file
 
         with estate_file.changing(self._home.root):
-            said, merged = _meeting(self._own(), _estate_of(opened), opened)
+            meeting, merged = _meeting(self._own(), _estate_of(opened), opened)
             if merged is not None:
                 estate_file.save(self._home.root, merged)
-        return said
+        return meeting
 
 
 def _own_files(opened: ParsedEgg) -> ParsedEgg:
@@ -226,8 +226,8 @@ def _check_key(key: str, egg: ParsedEgg, opened: ParsedEgg) -> None:
 
 def _estate_of(opened: ParsedEgg) -> Estate | None:
     """The estate in an egg's ``estate.json``; None where it is of no use."""
-    from neighborhoods.estate.errors import BadEstateError
-    from neighborhoods.estate.estate_file import Estate
+    from neighborhoods.errors import BadEstateError
+    from neighborhoods.places.estate_file import Estate
 
     part = next((part for part in opened.parts if part.name == "estate.json"), None)
     if part is None:

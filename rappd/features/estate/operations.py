@@ -6,23 +6,23 @@ import asyncio
 import contextlib
 import platform
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, TypedDict
 
 from msgspec.structs import replace
 
 from agents.storage.safe_walk import LinkFreeFolder
-from neighborhoods.estate import estate_file
-from neighborhoods.estate.doors import door
-from neighborhoods.estate.errors import BadEstateError, NotInEstateError
-from neighborhoods.estate.estate_file import Estate, Part
+from neighborhoods.errors import BadEstateError, NotInEstateError
+from neighborhoods.places import estate_file
+from neighborhoods.places.doors import Door, door
+from neighborhoods.places.estate_file import Estate, EstateView, Part
 from neighborhoods.places.place import places
 from rappd.daemon.home import Home
 from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.packing import PackRequest
-from rappd.features.eggs.waiting import whole_path
+from rappd.features.eggs.uploaded_eggs import whole_path
 from rappd.features.operation import OWNER, Text, operation
 from rappd.settings.load import Settings
 from twins.byte_sizes import format_bytes
@@ -33,7 +33,74 @@ from twins.workspace.rappid import Rappid
 from twins.workspace.twin import adopt
 from twins.workspace.workspace import TwinLayout, Workspace
 
-PackPlace = Callable[..., dict[str, Any]]
+PackPlace = Callable[..., Mapping[str, Any]]
+
+
+class KeptEstate(TypedDict):
+    """An estate of somebody else that lies here as data, or why it cannot be read."""
+
+    key: str
+    folder: str
+    owner: str
+    trouble: str
+    created: int
+    member: int
+    eggs: list[str]
+
+
+class EstateShown(TypedDict):
+    """The estate, the addresses of what is in it, and estates of others."""
+
+    estate: EstateView | None
+    doors: list[Door]
+    kept: list[KeptEstate]
+
+
+class EstateChanged(TypedDict):
+    """The estate as it is now."""
+
+    estate: EstateView
+    message: str
+
+
+class EstateRebuilt(EstateChanged):
+    """The same; ``aside`` is where a damaged file was set, "" for none."""
+
+    aside: str
+
+
+class EstateMember(TypedDict):
+    """A twin or a neighborhood whose egg is in an estate's."""
+
+    hash: str
+    rappid: str
+    name: str
+
+
+class PackedEstate(TypedDict):
+    """The egg of an estate."""
+
+    path: str
+    kind: Literal["estate"]
+    owner: str
+    members: list[EstateMember]
+    files: int
+    size: int
+    sha256: str
+    left_out: list[dict[str, Any]]
+
+
+class EstatePacked(TypedDict):
+    """The answer of ``estate.pack``."""
+
+    packed: PackedEstate
+    message: str
+
+
+class EstateLaid(TypedDict):
+    """The place of an estate's egg."""
+
+    path: str
 
 
 class EstateOperations:
@@ -58,11 +125,11 @@ class EstateOperations:
         self._twins = TwinLayout(home.root)
 
     @operation("estate.show", "GET", "/estate", right=OWNER)
-    def show(self) -> dict[str, Any]:
+    def show(self) -> EstateShown:
         """Shows the estate's file, or null, the links to what is in it, and estates of others that lie here as data."""
         estate = Estate.read(self._home.root)
         kinds = self._kinds()
-        doors = []
+        doors: list[Door] = []
         account = (estate.github if estate else "") or self._github
         for part in estate_file.PARTS:
             for entry in getattr(estate, part) if estate else ():
@@ -72,7 +139,9 @@ class EstateOperations:
                 is_account = bool(account) and (
                     part == "member" or rappid.owner.casefold() == account.casefold()
                 )
-                doors.append({"part": part, **door(rappid, kind=kind, has_account=is_account)})
+                found = door(rappid, kind=kind, has_account=is_account)
+                found["part"] = part
+                doors.append(found)
         return {
             "estate": estate.as_json() if estate else None,
             "doors": doors,
@@ -80,7 +149,7 @@ class EstateOperations:
         }
 
     @operation("estate.add", "POST", "/estate", right=OWNER)
-    def add(self, rappid: Text, part: Part = "created") -> dict[str, Any]:
+    def add(self, rappid: Text, part: Part = "created") -> EstateChanged:
         """Adds one entry by hand: what the owner made (`created`), or belongs to (`member`)."""
         return self._change(
             lambda estate, at: estate.with_entries(part, [rappid], via="manual", at=at),
@@ -88,7 +157,7 @@ class EstateOperations:
         )
 
     @operation("estate.remove", "POST", "/estate/remove", right=OWNER)
-    def remove(self, rappid: Text) -> dict[str, Any]:
+    def remove(self, rappid: Text) -> EstateChanged:
         """Removes one entry, by its `rappid` or the beginning of its tail. The thing itself stays where it is."""
         return self._change(lambda estate, at: estate.without(rappid, at=at), "It is out of")
 
@@ -102,7 +171,7 @@ class EstateOperations:
             self.remove(rappid)
 
     @operation("estate.rebuild", "POST", "/estate/rebuild", right=OWNER)
-    def rebuild(self) -> dict[str, Any]:
+    def rebuild(self) -> EstateRebuilt:
         """Adds whatever lives in this home and is missing. A damaged file is set aside and made anew."""
         aside = None
         with estate_file.changing(self._home.root):
@@ -127,7 +196,7 @@ class EstateOperations:
         exclude_memory: bool = False,
         allow: list[str] | None = None,
         overwrite: bool = False,
-    ) -> dict[str, Any]:
+    ) -> EstatePacked:
         """Packs the estate with the eggs of its `twins` (without them: of all that live here) and of its neighborhoods.
 
         `into`, `exclude_memory`, `allow` and `overwrite` as of an egg.
@@ -143,8 +212,8 @@ class EstateOperations:
         exclude_memory: bool,
         allow: list[str],
         overwrite: bool,
-    ) -> dict[str, Any]:
-        from neighborhoods.estate.estate_egg import (  # brings the archive writer along
+    ) -> EstatePacked:
+        from neighborhoods.places.estate_egg import (  # brings the archive writer along
             MemberEgg,
             write_estate_egg,
         )
@@ -201,12 +270,12 @@ class EstateOperations:
         }
 
     @operation("estate.lay", "POST", "/estate/lay", right=OWNER)
-    def lay(self, kept: Text) -> dict[str, Any]:
+    def lay(self, kept: Text) -> EstateLaid:
         """Makes an estate that lies here as data (`kept` begins its key) an egg again, which waits at `path` for a day."""
         folders = [one for one in self._kept_folders() if one.name.startswith(kept) and len(kept) >= 4]
         if len(folders) != 1:
             raise NotInEstateError(f'No estate "{kept[:60]}" is kept here.', do="rappd estate show")
-        from neighborhoods.estate.estate_egg import SCHEMA
+        from neighborhoods.places.estate_egg import SCHEMA
         from twins.zip.writer import ArchiveWriter
 
         part = self._eggs.waiting.part()
@@ -228,7 +297,7 @@ class EstateOperations:
     def _github(self) -> str:
         return self._settings().text("estate.github")
 
-    def _change(self, change: Callable[[Estate, datetime], Estate], what: str) -> dict[str, Any]:
+    def _change(self, change: Callable[[Estate, datetime], Estate], what: str) -> EstateChanged:
         with estate_file.changing(self._home.root):
             before = Estate.read(self._home.root)
             estate = change(before or self._new(), datetime.now(UTC))
@@ -269,17 +338,21 @@ class EstateOperations:
     def _kept_folders(self) -> list[Path]:
         return _folders(self._home.root / "estates")
 
-    def _kept(self, folder: Path) -> dict[str, Any]:
-        row: dict[str, Any] = {"key": folder.name, "folder": str(folder), "owner": "", "trouble": ""}
+    def _kept(self, folder: Path) -> KeptEstate:
+        trouble = ""
         try:
             estate = Estate.read(folder)
         except BadEstateError as problem:
-            estate, row["trouble"] = None, str(problem)
-        row["owner"] = estate.owner if estate else ""
-        row["created"] = len(estate.created) if estate else 0
-        row["member"] = len(estate.member) if estate else 0
-        row["eggs"] = [one.name for one in _folders(folder / FOLDER) if (one / "manifest.json").is_file()]
-        return row
+            estate, trouble = None, str(problem)
+        return {
+            "key": folder.name,
+            "folder": str(folder),
+            "owner": estate.owner if estate else "",
+            "trouble": trouble,
+            "created": len(estate.created) if estate else 0,
+            "member": len(estate.member) if estate else 0,
+            "eggs": [one.name for one in _folders(folder / FOLDER) if (one / "manifest.json").is_file()],
+        }
 
 
 def _folders(above: Path) -> list[Path]:

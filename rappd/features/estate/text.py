@@ -56,9 +56,9 @@ def show_hatched_members(done: dict[str, Any]) -> None:
         found = row["hatched"]
         written = sum(found[group]["count"] for group in ("create", "replace", "quarantine"))
         waits = found["quarantine"]["count"]
-        told = f"{count(written, 'file')} placed" if row["receipt"] else "nothing had to be written"
+        result = f"{count(written, 'file')} placed" if row["receipt"] else "nothing had to be written"
         more = f", {waits} for approval" if waits else ""
-        print_out(f"{status_mark('good')} {name}: {told}{more}")
+        print_out(f"{status_mark('good')} {name}: {result}{more}")
         if row["receipt"]:
             print_out(f"  {dim('Undo:')} {command('rappd egg rollback ' + row['receipt'])}")
     if text := _DONE.get(done.get("estate", "")):

@@ -11,7 +11,7 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import arrow, command, dim, print_out, status_mark, strip_control
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table
 from rappd.daemon.home import Home
@@ -45,7 +45,6 @@ def _timeout(usual: float) -> Callable[[_Command], _Command]:
 
 @fleet.command()
 @_timeout(_STATUS_SECONDS)
-@JSON
 def status(timeout: float, printer: Printer) -> int:
     """Ask every machine how it is: health, version, disk, twins, last restorable snapshot. Nothing is written."""
     with progress("Asking all machines…"):
@@ -62,7 +61,6 @@ def status(timeout: float, printer: Printer) -> int:
 @click.option("--here", is_flag=True, help="On this machine alone.")
 @click.option("--reason", default="", help="Why; it is kept.")
 @_timeout(_ARCHIVE_SECONDS)
-@JSON
 def archive_estate(
     clauses: tuple[str, ...], confirm: bool, here: bool, reason: str, timeout: float, printer: Printer
 ) -> int:

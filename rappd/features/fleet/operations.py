@@ -10,19 +10,21 @@ import shutil
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypedDict, TypeVar, cast
 
 import msgspec
 
 from envelopes.errors import ReportableError
 from neighborhoods.errors import BadMemberStreamError
-from neighborhoods.snapshot.member_failures import as_failure
+from neighborhoods.snapshot.member_transport import as_failure
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from rappd.errors import UsageProblemError
+from rappd.features.fleet.status import FleetRow, MemberStatus, status_row
 from rappd.features.operation import OWNER, agent_operation, operation
 from rappd.features.snapshots.operations import Roster, Variables
 from rappd.version import __version__
 from twins.errors import BadFilterError
+from twins.lifecycle.lifecycle import FailedTwin, Mode, NamedTwin
 from twins.lifecycle.selection import Selection
 
 if TYPE_CHECKING:
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
     from rappd.features.snapshots.members import NeighborhoodMembers
     from rappd.features.twins.host_api import TwinHostApi
     from rappd.features.twins.operations import TwinOperations
+
+_T = TypeVar("_T")
 
 SELF = "self"
 BY = "fleet:archive_estate"
@@ -67,6 +71,35 @@ class _Answer(msgspec.Struct):
     per_peer: list[_Archived]
 
 
+class FleetShown(TypedDict):
+    """Every machine of the roster, this one first."""
+
+    fleet: list[FleetRow]
+
+
+class ArchivedThere(TypedDict):
+    """The end of archiving on one machine; ``error`` alone where it did not answer."""
+
+    peer: str
+    ok: bool
+    archived_count: NotRequired[int]
+    archived: NotRequired[list[NamedTwin]]
+    errors: NotRequired[list[FailedTwin]]
+    would_archive_count: NotRequired[int]
+    would_archive: NotRequired[list[NamedTwin]]
+    put_off: NotRequired[list[NamedTwin]]
+    error: NotRequired[str]
+
+
+class EstateArchived(TypedDict):
+    """Archiving on every machine, this one first; in a dry run what it would be."""
+
+    ok: bool
+    action: Literal["archive_estate"]
+    mode: Mode
+    per_peer: list[ArchivedThere]
+
+
 class FleetOperations:
     """The machines of one home's roster, and itself. Answers are JSON objects."""
 
@@ -89,7 +122,7 @@ class FleetOperations:
         self._snapshots = SnapshotFolder(home)
 
     @operation("fleet.status", "GET", "/fleet", right=OWNER, agents="fleet.status")
-    async def status(self, timeout: float = STATUS_SECONDS) -> dict[str, Any]:  # noqa: ASYNC109 - each machine's own
+    async def status(self, timeout: float = STATUS_SECONDS) -> FleetShown:  # noqa: ASYNC109 - each machine's own
         """Every machine of the roster, asked now, this one first; `?timeout=` seconds for each."""
         return await self.ask(timeout)
 
@@ -98,19 +131,21 @@ class FleetOperations:
         self,
         timeout: float = STATUS_SECONDS,  # noqa: ASYNC109 - each machine's own
         variables: Variables = None,
-    ) -> dict[str, Any]:
+    ) -> FleetShown:
         """Asks every machine of the roster, as `GET /fleet` does. `variables` are of the caller's environment (SSH agent)."""
         seconds = _checked(timeout)
-        from rappd.features.fleet.status import MemberStatus
-
         here = await self._members(variables)
-        others = [one for one in here.roster if not one.is_self]
-        held = await asyncio.to_thread(self._held, [self._name, *(one.name for one in others)])
+        others = [one for one in here.members if not one.is_self]
+        snapshots = await asyncio.to_thread(self._last_snapshots, [self._name, *(one.name for one in others)])
         asked = [MemberStatus(here, one) for one in others]
         work = [_limited(one.row(), one.late, seconds) for one in asked]
         rows = [await self._own_row(), *await asyncio.gather(*work)]
-        for row, last in zip(rows, held, strict=True):
-            row["last_snapshot"] = last and {"name": last.name, "taken_at": last.taken_at, "path": last.path}
+        for row, last in zip(rows, snapshots, strict=True):
+            row["last_snapshot"] = (
+                {"name": last.name, "taken_at": last.taken_at, "path": last.path}
+                if last is not None
+                else None
+            )
         return {"fleet": rows}
 
     @operation("fleet.archive_estate", "POST", "/fleet/archive_estate", right=OWNER)
@@ -122,18 +157,17 @@ class FleetOperations:
         here: bool = False,
         timeout: float = ARCHIVE_SECONDS,  # noqa: ASYNC109 - each machine's own
         variables: Variables = None,
-    ) -> dict[str, Any]:
+    ) -> EstateArchived:
         """Archives the twins that `filter` means on every machine; only says which, unless `confirm` is true.
 
         `reason` is kept. With `here`, on this machine alone. `timeout`: seconds for each of the others. `variables` are
         of the caller's environment: they count before the daemon's (SSH agent).
 
-        ``{ok, action, mode, per_peer}``; a peer's row is ``{peer, ok, archived_count, errors, …}``, or ``{peer, ok: false, error}`` when it did not
-        answer. Raises ``BadFilterError``.
+        Raises ``BadFilterError``.
         """
         selection, seconds = Selection.from_filter(filter), _checked(timeout)
         arguments = _arguments(selection, confirm=confirm, reason=reason)
-        work: list[Coroutine[Any, Any, dict[str, Any]]] = [self._archive_here(selection, confirm, reason)]
+        work: list[Coroutine[Any, Any, ArchivedThere]] = [self._archive_here(selection, confirm, reason)]
         if not here:
             members = await self._members(variables)
             work += [
@@ -142,7 +176,7 @@ class FleetOperations:
                     partial(_failed, one.name),
                     seconds,
                 )
-                for one in members.roster
+                for one in members.members
                 if one.is_mine and not one.is_self
             ]
         rows = await asyncio.gather(*work)
@@ -156,32 +190,28 @@ class FleetOperations:
     @agent_operation("fleet.archive_estate")
     async def archive_estate_for_agents(
         self, filter: dict[str, Any] | None = None, confirm: bool = False
-    ) -> dict[str, Any]:
+    ) -> EstateArchived:
         """``archive_estate`` in the time that an agent's call may take."""
         return await self.archive_estate(filter, confirm=confirm, timeout=STATUS_SECONDS)
 
-    async def _own_row(self) -> dict[str, Any]:
-        from rappd.features.fleet.status import status_row
-
+    async def _own_row(self) -> FleetRow:
         there = next(path for path in (self._home, *self._home.parents) if path.exists())
         usage = await asyncio.to_thread(shutil.disk_usage, there)
-        return {
-            **status_row(SELF, self._name, mine=True, reachable=True),
-            "health": "awake" if self._is_running else "stopped",
-            "rappd_version": __version__,
-            "free_bytes": usage.free,
-            "twins": len((await self._twins.listing())["twins"]),
-        }
+        row = status_row(SELF, self._name, mine=True, reachable=True)
+        row["health"] = "awake" if self._is_running else "stopped"
+        row["rappd_version"], row["free_bytes"] = __version__, usage.free
+        row["twins"] = len((await self._twins.listing())["twins"])
+        return row
 
-    def _held(self, names: Sequence[str]) -> list[SnapshotRecord | None]:
+    def _last_snapshots(self, names: Sequence[str]) -> list[SnapshotRecord | None]:
         return [self._snapshots.last_restorable(name) for name in names]
 
-    async def _archive_here(self, selection: Selection, confirm: bool, reason: str) -> dict[str, Any]:
+    async def _archive_here(self, selection: Selection, confirm: bool, reason: str) -> ArchivedThere:
         try:
             found = await self._twin_api.archive_matching(selection, confirm=confirm, reason=reason, by=BY)
         except ReportableError as error:
             return _failed(SELF, error.with_advice())
-        row: dict[str, Any] = {
+        row: ArchivedThere = {
             "peer": SELF,
             "ok": not found["errors"],
             "archived_count": len(found["archived"]),
@@ -206,7 +236,7 @@ def _checked(seconds: float) -> float:
 
 async def _archive_there(
     here: NeighborhoodMembers, member: Member, arguments: Sequence[str], *, confirm: bool
-) -> dict[str, Any]:
+) -> ArchivedThere:
     far = here.far_rappd(member)
     if far is None:
         return _failed(member.name, _no_rappd(member))
@@ -226,7 +256,7 @@ async def _archive_there(
     unsaid = ["error", *(("would_archive", "would_archive_count") if confirm else ())]
     if not found[0].put_off:
         unsaid.append("put_off")
-    return {key: value for key, value in row.items() if key not in unsaid}
+    return cast(ArchivedThere, {key: value for key, value in row.items() if key not in unsaid})
 
 
 def _no_rappd(member: Member) -> str:
@@ -258,9 +288,7 @@ def _arguments(selection: Selection, *, confirm: bool, reason: str) -> list[str]
     return [*words, *([f"--reason={reason}"] if reason else []), *(["--confirm"] if confirm else [])]
 
 
-async def _limited(
-    work: Coroutine[Any, Any, dict[str, Any]], late: Callable[[str], dict[str, Any]], seconds: float
-) -> dict[str, Any]:
+async def _limited(work: Coroutine[Any, Any, _T], late: Callable[[str], _T], seconds: float) -> _T:
     try:
         async with asyncio.timeout(seconds):
             return await work
@@ -268,9 +296,9 @@ async def _limited(
         return late(f"no answer within {seconds:g} s")
 
 
-def _failed(peer: str, error: str) -> dict[str, Any]:
+def _failed(peer: str, error: str) -> ArchivedThere:
     return {"peer": peer, "ok": False, "error": error}
 
 
-def _who(twin: dict[str, Any]) -> dict[str, Any]:
-    return {key: twin[key] for key in ("hash", "name", "kind")}
+def _who(twin: NamedTwin) -> NamedTwin:
+    return {"hash": twin["hash"], "name": twin["name"], "kind": twin["kind"]}

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, NotRequired, TypedDict
 
-from neighborhoods.snapshot.member_failures import as_failure
-from neighborhoods.snapshot.roster import Member
-from rappd.features.snapshots.members import NeighborhoodMembers, no_way
+from neighborhoods.snapshot.member_transport import as_failure
+
+if TYPE_CHECKING:
+    from neighborhoods.snapshot.roster import Member
+    from rappd.features.snapshots.members import NeighborhoodMembers
 
 _LONGEST_DETAIL = 500
 _NOT_RUNNING = 3
 """The exit code of ``rappd status`` where no daemon runs."""
+
+
+class LastSnapshot(TypedDict):
+    """The newest snapshot that a machine can be restored from."""
+
+    name: str
+    taken_at: str
+    path: str
+
+
+class FleetRow(TypedDict):
+    """A machine of the fleet; ``free_bytes`` is -1 and ``twins`` None where it did not say."""
+
+    peer: str
+    name: str
+    mine: bool
+    reachable: bool
+    health: str
+    problems: list[str]
+    detail: str
+    rappd_version: str
+    free_bytes: int
+    twins: int | None
+    took_ms: float
+    last_snapshot: NotRequired[LastSnapshot | None]
 
 
 class MemberStatus:
@@ -20,18 +47,23 @@ class MemberStatus:
         self._here = here
         self._member = member
 
-    def late(self, told: str) -> dict[str, Any]:
+    def late(self, problem: str) -> FleetRow:
         """The row of a member that did not answer in time."""
         name = self._member.name
-        return {**status_row(name, name, mine=self._member.is_mine, reachable=False), "detail": told}
+        row = status_row(name, name, mine=self._member.is_mine, reachable=False)
+        row["detail"] = problem
+        return row
 
-    async def row(self) -> dict[str, Any]:
+    async def row(self) -> FleetRow:
         """The row of one that did."""
+        from rappd.features.snapshots.members import no_way
+
         member, transport = self._member, self._here.transport(self._member)
         is_here = member.presence == "here"
         row = status_row(member.name, member.name, mine=member.is_mine, reachable=is_here)
         if transport is None:
-            return {**row, "health": "awake" if is_here else "", "detail": "" if is_here else no_way(member)}
+            row["health"], row["detail"] = ("awake", "") if is_here else ("", no_way(member))
+            return row
         try:
             probe = await transport.probe()
             row |= {
@@ -48,31 +80,31 @@ class MemberStatus:
                     " ".join(twin.failure for twin in twins if twin.failure)[:_LONGEST_DETAIL]
                     or row["detail"]
                 )
-                row |= await self._health(has_rappd=bool(probe.rappd_version))
+                row["health"], row["problems"] = await self._health(has_rappd=bool(probe.rappd_version))
         except Exception as error:  # noqa: BLE001 - logged there; the other members are asked all the same
-            row |= {"detail": as_failure(member.name, error).with_advice()}
+            row["detail"] = as_failure(member.name, error).with_advice()
         finally:
             await transport.aclose()
         return row
 
-    async def _health(self, *, has_rappd: bool) -> dict[str, Any]:
+    async def _health(self, *, has_rappd: bool) -> tuple[str, list[str]]:
         if self._member.way == "rappd":
-            return {"health": "awake"}  # it answered itself
+            return "awake", []  # it answered itself
         far = self._here.far_rappd(self._member)
         if far is None or not has_rappd:
-            return {"health": "no rappd"}
+            return "no rappd", []
         answer = await far.run(("status", "--json"), "its rappd was not asked")
         if answer.code == _NOT_RUNNING:
-            return {"health": "stopped"}
-        said = answer.json().get("status")
-        problems = said.get("problems") if isinstance(said, dict) else None
+            return "stopped", []
+        status = answer.json().get("status")
+        problems = status.get("problems") if isinstance(status, dict) else None
         if not isinstance(problems, list):
             raise answer.refusal()
-        told = [str(one.get("what", ""))[:200] for one in problems[:8] if isinstance(one, dict)]
-        return {"health": "not ready" if told else "awake", "problems": told}
+        problem_texts = [str(one.get("what", ""))[:200] for one in problems[:8] if isinstance(one, dict)]
+        return ("not ready" if problem_texts else "awake"), problem_texts
 
 
-def status_row(peer: str, name: str, *, mine: bool, reachable: bool) -> dict[str, Any]:
+def status_row(peer: str, name: str, *, mine: bool, reachable: bool) -> FleetRow:
     """A row with nothing known yet but that."""
     return {
         "peer": peer,

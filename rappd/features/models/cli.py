@@ -10,7 +10,7 @@ import click
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.completion_names import twin_names
 from rappd.cli.console import command, dim, print_out, status_mark, strip_control
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient, ResponseError
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
@@ -26,7 +26,6 @@ def models() -> None:
 
 
 @models.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """The model in use, those that can be chosen, and a server on this machine that waits for your yes.
 
@@ -59,7 +58,6 @@ def _show(status: dict[str, Any], found: dict[str, Any]) -> None:
 @click.option(
     "--twin", default="", shell_complete=twin_names, help="For this twin alone; auto takes it back."
 )
-@JSON
 def use(which: str, twin: str, printer: Printer) -> None:
     """Use the model server found on this machine (`local`), or a MODEL of the server in use.
 

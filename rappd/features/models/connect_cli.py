@@ -9,8 +9,9 @@ import click
 
 from agents.providers.model_names import nearest
 from agents.providers.urls import has_login
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import command, dim, print_err, print_out, print_status, status_mark, strip_control
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, RappdError, RefusedError, UsageProblemError
@@ -27,17 +28,10 @@ _ADDRESS_REASONS = (
 )  # fmt: skip
 
 
-class ModelServerError(RappdError):
-    """The model server that was tried does not answer as it should; nothing was saved."""
-
-    code = "model_server"
-
-
-@click.command()
+@cli_command()
 @click.option("--url", default="", help="Address of the server, such as https://api.openai.com/v1.")
 @click.option("--model", default="", help="Model to use; without it, the first that the server lists.")
 @click.option("--key-stdin", is_flag=True, help="Read the key from standard input: a line.")
-@JSON
 def connect(url: str, model: str, key_stdin: bool, printer: Printer) -> None:
     """Connect a model server: address, key and model are asked for, tried, then saved.
 
@@ -88,7 +82,7 @@ class _Connecting:
             if not self._asks:
                 _refuse(found)
             self._ask_again(found)
-        raise ModelServerError("No server was connected.", do="rappd models connect")
+        raise RappdError("No server was connected.", do="rappd models connect", code="model_server")
 
     def _tried(self) -> dict[str, Any]:
         order = {"kind": "server", "url": self.url, "model": self.model, "key": self.key}
@@ -171,24 +165,24 @@ def no_such_model(model: str, models: list[str]) -> NotFoundError:
 
 
 def _show(found: dict[str, Any]) -> None:
-    print_status("bad", _told(found), str(found["do"]), stream=sys.stderr)
+    print_status("bad", _problem_text(found), str(found["do"]), stream=sys.stderr)
 
 
 def _refuse(found: dict[str, Any], *, shown: bool = False) -> NoReturn:
     if shown:
-        raise ModelServerError("Nothing was saved.", do="rappd models connect")
+        raise RappdError("Nothing was saved.", do="rappd models connect", code="model_server")
     address = f"rappd models connect --url {found['address']}" if found["address"] else ""
-    error: RappdError = ModelServerError(_told(found), do=address or str(found["do"]))
+    error: RappdError = RappdError(_problem_text(found), do=address or str(found["do"]), code="model_server")
     if found["reason"] == "bad_address":
-        error = UsageProblemError(_told(found), do=str(found["do"]))
+        error = UsageProblemError(_problem_text(found), do=str(found["do"]))
     elif found["reason"] in (*_KEY_REASONS, "agent"):
-        error = RefusedError(_told(found), do=str(found["do"]))
+        error = RefusedError(_problem_text(found), do=str(found["do"]))
     raise error
 
 
-def _told(found: dict[str, Any]) -> str:
-    said = f" It said: “{found['said']}”" if found["said"] else ""
-    return f"{found['text']}{said}"
+def _problem_text(found: dict[str, Any]) -> str:
+    words = f" It said: “{found['said']}”" if found["said"] else ""
+    return f"{found['text']}{words}"
 
 
 def _ask(question: str, *, default: str | None = None, hidden: bool = False) -> str:

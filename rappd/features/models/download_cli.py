@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from envelopes.errors import ReportableError
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import print_err, strip_control, utf8
 from rappd.cli.printer import Printer, json_option
 from rappd.cli.progress import Progress, progress
@@ -24,7 +25,7 @@ _WIDTH = 24
 _SPEED_AFTER = 3.0
 
 
-@click.command()
+@cli_command()
 @click.argument("name", metavar="NAME")
 @json_option("One JSON object when it has arrived.")
 def download(name: str, printer: Printer) -> None:
@@ -34,8 +35,8 @@ def download(name: str, printer: Printer) -> None:
     """
     daemon = ControlClient(Home.here(), timeout=_SECONDS)
     try:
-        with progress() as line:
-            arrived = _followed(daemon, name, line)
+        with progress() as shown:
+            arrived = _followed(daemon, name, shown)
     except KeyboardInterrupt:
         with suppress(ReportableError):  # it may have ended by itself
             daemon.do("models.cancel_download", model=name)
@@ -45,7 +46,7 @@ def download(name: str, printer: Printer) -> None:
     printer.sentence({"model": model}, f"{model} is here. Use it: rappd models use {model}")
 
 
-def _followed(daemon: ControlClient, name: str, line: Progress) -> dict[str, Any]:
+def _followed(daemon: ControlClient, name: str, shown: Progress) -> dict[str, Any]:
     began = time.monotonic()
     first = None
     with closing(daemon.events("/models/download", {"model": name}, accept="text/event-stream")) as events:
@@ -56,7 +57,7 @@ def _followed(daemon: ControlClient, name: str, line: Progress) -> dict[str, Any
                 return event
             if event["total"] and first is None:
                 first, began = int(event["completed"]), time.monotonic()
-            line(_bar(event, time.monotonic() - began, first or 0))
+            shown(_bar(event, time.monotonic() - began, first or 0))
     raise RappdError("The connection ended before the model was here.", do="rappd models list")
 
 

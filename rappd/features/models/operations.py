@@ -4,27 +4,90 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, Literal, TypedDict
 
 import msgspec
 
 from agents.providers.ollama_download import DownloadState
-from agents.providers.selection import ProviderSelector
+from agents.providers.selection import ModelSet, ProviderSelector
 from agents.providers.urls import is_at_port
 from envelopes.codecs.chat import model_name
 from envelopes.default_user import DEFAULT_USER_GUID
 from rappd.daemon.live_settings import LiveSettings
-from rappd.daemon.local_models import describe_local
-from rappd.daemon.model_downloads import ModelDownloads
-from rappd.daemon.model_servers import ITSELF, changes_for, describe_servers, try_server
-from rappd.dispatch.rows import thread_of
+from rappd.daemon.local_models import LocalServers, describe_local
+from rappd.daemon.model_downloads import DownloadRow, ModelDownloads
+from rappd.daemon.model_servers import ITSELF, ModelServers, changes_for, describe_servers, try_server
+from rappd.dispatch.envelope_rows import thread_of
 from rappd.errors import UsageProblemError
 from rappd.features.arguments import MissingArgumentError
-from rappd.features.operation import ANYBODY, OWNER, ShownTurn, Text, operation
-from rappd.tenants.model_choices import ModelChoices
+from rappd.features.operation import ANYBODY, OWNER, ShownTurn, Status, Text, operation
+from rappd.tenants.model_choices import ChosenModel, ModelChoices
 from rappd.tenants.tenant import Tenant
 from twins.lifecycle.lookup import find_active
 from twins.workspace.workspace import TwinLayout
+
+
+class Models(TypedDict):
+    """Models that can be chosen, as their server lists them with ``id`` and ``name``, and the current one."""
+
+    models: list[dict[str, Any]]
+    current: str
+
+
+class TakesPictures(TypedDict):
+    """A model, and whether it takes pictures; None where only trying tells."""
+
+    model: str
+    pictures: bool | None
+
+
+class LocalUsed(TypedDict):
+    """The server of this machine that answers from now on."""
+
+    status: Literal["ok"]
+    server: str
+
+
+class ServerTested(TypedDict):
+    """A server that was asked one question."""
+
+    works: bool
+    reason: str
+    text: str
+    do: str
+    model: str
+    models: list[str]
+    seconds: float
+    address: str
+    server: str
+    said: str
+
+
+class ServerUsed(TypedDict):
+    """The kind of server that answers from now on."""
+
+    status: Literal["ok"]
+    used: str
+
+
+class TwinModel(TypedDict):
+    """A twin, and the model of its own; "" for none."""
+
+    key: str
+    name: str
+    model: str
+
+
+class ModelDownloaded(Status):
+    """A model that has arrived."""
+
+    model: str
+
+
+class Downloads(TypedDict):
+    """Downloads under way."""
+
+    downloads: list[DownloadRow]
 
 
 class ModelOperations:
@@ -45,33 +108,33 @@ class ModelOperations:
         self._downloads, self._layout = downloads, layout
 
     @operation("models.list", "GET", "/models", right=ANYBODY)
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> Models:
         """Models that can be chosen, with the `limits` that are known of each, and the current one (RAPP v1 §8)."""
         return {"models": await self._providers.models(), "current": self._providers.current}
 
     @operation("models.pictures", "GET", "/models/pictures", right=ANYBODY)
-    async def pictures(self, model: str = "") -> dict[str, Any]:
+    async def pictures(self, model: str = "") -> TakesPictures:
         """Tells if the model `?model=`, or the current one, takes `pictures`: true or false, or null where only trying tells."""
         named = model_name(model) or self._providers.current
         return {"model": named, "pictures": await self._providers.takes_pictures(named)}
 
     @operation("models.set", "POST", "/models/set", right=ANYBODY)
-    async def set(self, model: Text) -> dict[str, Any]:
+    async def set(self, model: Text) -> ModelSet:
         """Chooses a model by id, or `auto`; the choice is kept."""
         return await self._providers.set_model(model)
 
     @operation("models.local", "GET", "/models/local", right=OWNER)
-    async def local(self) -> dict[str, Any]:
+    async def local(self) -> LocalServers:
         """The model server found on this machine that waits for a yes, and those that are agents' processes."""
         return describe_local(self._providers)
 
     @operation("models.use_local", "POST", "/models/local", right=OWNER)
-    async def use_local(self, server: str = "") -> dict[str, Any]:
+    async def use_local(self, server: str = "") -> LocalUsed:
         """Says yes to the model server found on this machine; `server` names the one that was shown."""
         return {"status": "ok", "server": await self._live.use_local_server(server)}
 
     @operation("models.servers", "GET", "/models/servers", right=OWNER)
-    async def servers(self) -> dict[str, Any]:
+    async def servers(self) -> ModelServers:
         """The model servers to choose between: those found here, those set up, and the one in use; no keys."""
         return await describe_servers(self._live.current, self._providers)
 
@@ -84,11 +147,11 @@ class ModelOperations:
         model: str | None = None,
         version: str | None = None,
         server: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> ServerTested:
         """Asks a model server one question before it is used: `works`, or the reason why not and what to do."""
         fields = _given(url=url, key=key, model=model, version=version, server=server)
         found = await try_server(self._live.current, self._providers, kind, fields, own_port=self._port())
-        return {"works": found.works, **msgspec.structs.asdict(found)}
+        return msgspec.convert({"works": found.works, **msgspec.to_builtins(found)}, ServerTested)
 
     @operation("models.use", "POST", "/models/use", right=OWNER)
     async def use(
@@ -99,7 +162,7 @@ class ModelOperations:
         model: str | None = None,
         version: str | None = None,
         server: str | None = None,
-    ) -> dict[str, Any]:
+    ) -> ServerUsed:
         """Takes answers from a server of this `kind` from now on, with its `url`, `key`, `model`, `version`, `server`."""
         fields = _given(url=url, key=key, model=model, version=version, server=server)
         if is_at_port(fields.get("url", ""), self._port()):
@@ -109,7 +172,7 @@ class ModelOperations:
         return {"status": "ok", "used": self._providers.kind}
 
     @operation("models.for_twin", "POST", "/twins/{twin}/model", right=OWNER)
-    async def for_twin(self, twin: str, model: Text) -> dict[str, Any]:
+    async def for_twin(self, twin: str, model: Text) -> TwinModel:
         """Has `model` answer for a twin wherever nobody chose another, or `auto` for none of its own."""
         named = model_name(model)
         found = await asyncio.to_thread(find_active, self._layout, twin)
@@ -119,7 +182,7 @@ class ModelOperations:
     @operation("models.for_conversation", "POST", "/chat/model", right=ANYBODY, of_tenant=True)
     async def for_conversation(
         self, tenant: Tenant, session_id: Any = None, model: Any = None, user_guid: str = ""
-    ) -> dict[str, Any]:
+    ) -> ChosenModel:
         """Tells which model answers the conversation `session_id`; with `model`, chooses it, or `auto` for none of its own."""
         if not session_id:
             raise MissingArgumentError("session_id is required", do='Send {"session_id": "…"}.')
@@ -129,25 +192,25 @@ class ModelOperations:
         return await self._choices.describe(thread, tenant.name)
 
     @operation("models.download", "POST", "/models/download", right=OWNER)
-    async def download(self, model: Text, server: str = "") -> ShownTurn:
+    async def download(self, model: Text, server: str = "") -> Annotated[ShownTurn, ModelDownloaded]:
         """Lets Ollama download a `model`; for callers that accept events, with its progress. `server` names one found here."""
         begun = await self._downloads.begin(model, server)
         assert begun.turn is not None
 
         def shown(event: bytes) -> dict[str, Any]:
-            told = msgspec.json.decode(event)
-            state = DownloadState(told["phase"], told["done"], told["whole"])
+            progress = msgspec.json.decode(event)
+            state = DownloadState(progress["phase"], progress["done"], progress["whole"])
             return {"type": "progress", **begun.shown(state)}
 
         return ShownTurn(begun.turn, shown)
 
     @operation("models.downloads", "GET", "/models/downloads", right=OWNER)
-    async def downloads(self) -> dict[str, Any]:
+    async def downloads(self) -> Downloads:
         """Downloads of models under way: `model`, `server`, `status`, `completed` and `total` bytes."""
         return {"downloads": self._downloads.listing()}
 
     @operation("models.cancel_download", "POST", "/models/download/cancel", right=OWNER)
-    async def cancel_download(self, model: Text) -> dict[str, Any]:
+    async def cancel_download(self, model: Text) -> Status:
         """Stops the download of a `model`; what has arrived is kept by Ollama."""
         self._downloads.cancel(model)
         return {"status": "ok"}

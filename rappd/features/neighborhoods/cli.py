@@ -36,7 +36,6 @@ for _one in (members, probe, token, snapshot, snapshots, schedule, drill, diff, 
 
 
 @neighborhood.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List the shared places (neighborhoods) that you joined, and those that lie here as data."""
     found = HomeClient(Home.here(), reads=True).do("neighborhoods.list")
@@ -44,9 +43,7 @@ def list_(printer: Printer) -> None:
 
 
 @neighborhood.command()
-@click.argument("name")
 @click.option("--about", default="", help="A sentence about it.")
-@JSON
 def create(name: str, about: str, printer: Printer) -> None:
     """Create the shared place (neighborhood) NAME; you are its first member."""
     found = HomeClient(Home.here()).do("neighborhoods.create", name=name, about=about)
@@ -54,8 +51,6 @@ def create(name: str, about: str, printer: Printer) -> None:
 
 
 @neighborhood.command()
-@click.argument("name")
-@JSON
 def show(name: str, printer: Printer) -> None:
     """Show one neighborhood: members with presence, what they share, what you published."""
     found = HomeClient(Home.here(), reads=True).do("neighborhoods.show", neighborhood=name)
@@ -63,13 +58,11 @@ def show(name: str, printer: Printer) -> None:
 
 
 @neighborhood.command()
-@click.argument("name")
 @click.option(
     "--peer", default="", shell_complete=peer_names, help="Count this paired machine among the members."
 )
 @click.option("--days", type=int, default=_DAYS, show_default=True, help="Days that it is good for.")
 @OUTPUT
-@JSON
 def invite(name: str, peer: str, days: int, into: str, printer: Printer) -> None:
     """Write an invite to NAME into a file. It gives no rights; a machine has to be paired as well."""
     home = HomeClient(Home.here())
@@ -79,8 +72,6 @@ def invite(name: str, peer: str, days: int, into: str, printer: Printer) -> None
 
 
 @neighborhood.command()
-@click.argument("file")
-@JSON
 def join(file: str, printer: Printer) -> None:
     """Join by the invite or egg FILE, or a neighborhood that lies here, by its name."""
     path = Path(file).expanduser()
@@ -92,8 +83,6 @@ def join(file: str, printer: Printer) -> None:
 
 
 @neighborhood.command()
-@click.argument("name")
-@JSON
 def leave(name: str, printer: Printer) -> None:
     """Leave NAME. What you published in it ends at once; its files are set aside."""
     found = HomeClient(Home.here()).do("neighborhoods.leave", neighborhood=name)
@@ -102,8 +91,6 @@ def leave(name: str, printer: Printer) -> None:
 
 
 @neighborhood.command()
-@click.argument("name")
-@click.argument("agent")
 @click.option(
     "--public",
     "scope",
@@ -111,7 +98,6 @@ def leave(name: str, printer: Printer) -> None:
     help="Every paired machine may call it; strangers read its name.",
 )
 @click.option("--personal", "scope", flag_value="personal", help="For nobody but you again.")
-@JSON
 def publish(name: str, agent: str, scope: str | None, printer: Printer) -> None:
     """Let the paired members of NAME call AGENT of this machine."""
     daemon = ControlClient(Home.here())

@@ -11,12 +11,8 @@ from typing import Any
 
 from agents.storage.atomic_write import write_atomically
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.estate.doors import door
-from neighborhoods.places.errors import (
-    BadInviteError,
-    NeighborhoodConflictError,
-    NoSuchNeighborhoodError,
-)
+from neighborhoods.errors import BadInviteError, NeighborhoodError, NoSuchNeighborhoodError
+from neighborhoods.places.doors import Door, door
 from neighborhoods.places.invite import LONGEST_DAYS, Invite, read_invite, write_invite
 from neighborhoods.places.memberships import Membership, Memberships, Scope
 from neighborhoods.places.place import (
@@ -32,15 +28,25 @@ from neighborhoods.places.place import (
 from rappd.daemon.home import Home
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.home_eggs import HomeEggs
-from rappd.features.eggs.waiting import whole_path
+from rappd.features.eggs.uploaded_eggs import whole_path
 from rappd.features.estate.operations import EstateOperations
+from rappd.features.neighborhoods.answers import (
+    Invited,
+    Left,
+    MemberRow,
+    NeighborhoodChanged,
+    NeighborhoodPacked,
+    NeighborhoodRow,
+    Neighborhoods,
+    NeighborhoodShown,
+    Published,
+)
 from rappd.features.operation import OWNER, Text, operation
 from rappd.version import __version__
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Role
 from twins.eggs.writers.formats import EggMaker
 from twins.workspace.identity_file import utc
-from twins.workspace.rappid import label
-from twins.workspace.twin import mint_rappid
+from twins.workspace.rappid import label, mint_rappid
 from twins.workspace.workspace import Workspace
 
 DAYS = 14
@@ -74,7 +80,7 @@ class PlaceOperations:
         self._machine = machine
 
     @operation("neighborhoods.list", "GET", "/neighborhoods", right=OWNER, agents="neighborhood.places")
-    def listing(self) -> dict[str, Any]:
+    def listing(self) -> Neighborhoods:
         """Lists the neighborhoods that lie here, joined or not."""
         found, unreadable = places(self._home.root)
         return {
@@ -83,19 +89,25 @@ class PlaceOperations:
             "trouble": self.memberships.trouble,
         }
 
-    def show(self, selector: str, peers: Peers) -> dict[str, Any]:
+    def show(self, selector: str, peers: Peers) -> NeighborhoodShown:
         """One neighborhood: its roster with presence, what its members share, and what is published in it."""
         place = self._find(selector)
         membership = self.memberships.get(place.key)
         admitted = membership.admitted if membership else ()
         own = self._identity().fingerprint if membership else ""
-        rows = []
+        rows: list[MemberRow] = []
         for member in place.members:
             peer = peers.get(member.fingerprint, {}) if member.fingerprint else {}
             is_self = bool(own) and member.fingerprint == own
             rows.append(
                 {
-                    **member.as_json(),
+                    "rappid": member.rappid,
+                    "name": member.name,
+                    "role": member.role,
+                    "joined_at": member.joined_at,
+                    "fingerprint": member.fingerprint,
+                    "capabilities": list(member.capabilities),
+                    "github_login": member.github_login or None,
                     "self": is_self,
                     "peer": peer.get("name", ""),
                     "presence": "here" if is_self else peer.get("presence", ""),
@@ -112,7 +124,7 @@ class PlaceOperations:
         }
 
     @operation("neighborhoods.create", "POST", "/neighborhoods", right=OWNER)
-    def create(self, name: Text, about: str = "") -> dict[str, Any]:
+    def create(self, name: Text, about: str = "") -> NeighborhoodChanged:
         """Creates a neighborhood `name`, with a sentence `about` it."""
         name, about = plain(name), plain(about, 500)
         if not name or name.startswith("@"):
@@ -121,8 +133,10 @@ class PlaceOperations:
             )
         known, _ = places(self._home.root)
         if any(one.name.casefold() == name.casefold() for one in known):
-            raise NeighborhoodConflictError(
-                f"There is a neighborhood {name} already.", do="Choose another name."
+            raise NeighborhoodError(
+                f"There is a neighborhood {name} already.",
+                do="Choose another name.",
+                code="neighborhood_conflict",
             )
         at = datetime.now(UTC)
         rappid = mint_rappid(self._machine, name)
@@ -149,7 +163,7 @@ class PlaceOperations:
 
     def invite(
         self, selector: str, *, into: str = "", days: int = DAYS, peer: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    ) -> Invited:
         """Writes an invite to a file. ``peer``: the row of a paired machine that is a member from now on."""
         place = self._joined(selector)
         at = datetime.now(UTC)
@@ -160,7 +174,7 @@ class PlaceOperations:
             if known is None:
                 place = place.with_member(member)
             self.memberships.admit(place.key, fingerprint)
-        gate = _gate(place)
+        gate = _gate(place) or Door(rappid="", type="gate")
         octets = write_invite(
             place,
             at=at,
@@ -171,7 +185,9 @@ class PlaceOperations:
         )
         target = Path(into) if into else self._target(place, at, "invite")
         if target.exists():
-            raise NeighborhoodConflictError(f"{target.name} exists already.", do="Name another file.")
+            raise NeighborhoodError(
+                f"{target.name} exists already.", do="Name another file.", code="neighborhood_conflict"
+            )
         write_atomically(target, octets)
         return {
             "invite": {"path": str(target), "neighborhood": place.name, "days": days,
@@ -179,10 +195,10 @@ class PlaceOperations:
             "message": f"The invite to {place.name} is good for {days} days: {target}",
         }  # fmt: skip
 
-    def join(self, given: str) -> dict[str, Any]:
+    def join(self, given: str) -> NeighborhoodChanged:
         """Joins by an invite, by a neighborhood's egg, or one that lies here already (by its name).
 
-        Raises ``InviteExpiredError``, ``BadInviteError``; then nothing was written.
+        Raises ``invite_expired``, ``BadInviteError``; then nothing was written.
         """
         path = Path(given)
         at = datetime.now(UTC)
@@ -207,7 +223,7 @@ class PlaceOperations:
             "message": f"You are a member of {place.name}; {len(place.members)} members are known.",
         }
 
-    def leave(self, selector: str) -> dict[str, Any]:
+    def leave(self, selector: str) -> Left:
         """Ends the membership and all that is published in it. Its files are set aside, not deleted."""
         place = self._joined(selector)
         self.memberships.leave(place.key)
@@ -220,7 +236,7 @@ class PlaceOperations:
             "message": f"You left {place.name}. Nothing is published in it any more.",
         }
 
-    def publish(self, selector: str, agent: str, scope: Scope) -> dict[str, Any]:
+    def publish(self, selector: str, agent: str, scope: Scope) -> Published:
         """Publishes an agent by name: to the members, or to everybody paired, with its name for strangers."""
         place = self._joined(selector)
         self.memberships.publish(place.key, agent, scope)
@@ -237,7 +253,7 @@ class PlaceOperations:
     @operation("neighborhoods.pack", "POST", "/neighborhoods/{neighborhood}/pack", right=OWNER)
     def pack(
         self, neighborhood: str, into: str = "", allow: list[str] | None = None, overwrite: bool = False
-    ) -> dict[str, Any]:
+    ) -> NeighborhoodPacked:
         """Packs a neighborhood's folder as an egg; `into`, `allow` and `overwrite` as of an egg."""
         from neighborhoods.places.place_egg import pack_place  # brings the archive writer along
 
@@ -299,10 +315,14 @@ class PlaceOperations:
                 members = Place.read(self._home.root / FOLDER / rappid.key).members
         return Place.read(self._home.root / FOLDER / rappid.key), _keys_of(members)
 
-    def _row(self, place: Place) -> dict[str, Any]:
+    def _row(self, place: Place) -> NeighborhoodRow:
         membership = self.memberships.get(place.key)
         return {
-            **place.as_json(),
+            "key": place.key,
+            "rappid": place.rappid.text,
+            "name": place.name,
+            "about": place.about,
+            "folder": str(place.folder),
             "joined": membership is not None,
             "joined_at": membership.joined_at if membership else "",
             "count": len(place.members),
@@ -350,9 +370,9 @@ def _as_place(opened: ParsedEgg, invite: Invite, at: datetime) -> ParsedEgg:
     )
 
 
-def _gate(place: Place) -> dict[str, Any]:
-    """The door of a place whose ``gate_repo`` says that it is published; of another, its name may be anybody's."""
-    return door(place.rappid, kind=KIND) if place.fields.get("gate_repo") else {}
+def _gate(place: Place) -> Door | None:
+    """The door of a place whose ``gate_repo`` says that it is published; None for another, whose name may be anybody's."""
+    return door(place.rappid, kind=KIND) if place.fields.get("gate_repo") else None
 
 
 def _keys_of(members: tuple[PlaceMember, ...]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import click
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import arrow, print_out, strip_control
 from rappd.cli.formatting import ago, count
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
@@ -26,7 +26,6 @@ def notices() -> None:
 
 
 @notices.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List what waits for you, the latest first."""
     found = ControlClient(Home.here()).do("notices.list")
@@ -43,10 +42,8 @@ def _show(found: dict[str, Any]) -> None:
 
 
 @notices.command()
-@click.argument("key", required=False, default="")
 @click.option("--all", "everything", is_flag=True, help="All of them.")
-@JSON
-def dismiss(key: str, everything: bool, printer: Printer) -> None:
+def dismiss(*, key: str = "", everything: bool, printer: Printer) -> None:
     """Remove the notice KEY, or its first characters, from the list."""
     if bool(key) == everything:
         raise click.UsageError("Give a KEY of rappd notices list, or --all.")

@@ -3,37 +3,76 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TypedDict
 
+from rappd.daemon.waiting_list import WaitingRow
 from rappd.features.arguments import MissingArgumentError
 from rappd.features.operation import OWNER, operation
 from rappd.notices.notices import Notices
 
 
+class Waiting(TypedDict):
+    """All that waits for the owner."""
+
+    waiting: list[WaitingRow]
+
+
+class NoticeRow(TypedDict):
+    """A piece of news."""
+
+    key: str
+    kind: str
+    at: float
+    what: str
+    do: str
+
+
+class News(TypedDict):
+    """The news that wait, the latest first."""
+
+    notices: list[NoticeRow]
+
+
+class Told(TypedDict):
+    """News for the terminal, a line each."""
+
+    told: list[str]
+
+
+class Dismissed(TypedDict):
+    """The number of news that were removed."""
+
+    dismissed: int
+
+
 class NoticeOperations:
     """``waiting`` gives everything that waits for the owner, news among it."""
 
-    def __init__(self, notices: Notices, waiting: Callable[[], Awaitable[list[dict[str, Any]]]]) -> None:
+    def __init__(self, notices: Notices, waiting: Callable[[], Awaitable[list[WaitingRow]]]) -> None:
         self._notices, self._waiting = notices, waiting
 
     @operation("notices.waiting", "GET", "/waiting", right=OWNER)
-    async def waiting(self) -> dict[str, Any]:
+    async def waiting(self) -> Waiting:
         """Lists all that waits for the owner: why this machine is not ready, quarantined files, pairings, phones, received eggs, news."""
         return {"waiting": await self._waiting()}
 
     @operation("notices.list", "GET", "/notices", right=OWNER)
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> News:
         """Lists what happened while nobody looked, the latest first."""
-        shown = ("key", "kind", "at", "what", "do")
-        return {"notices": [{name: getattr(one, name) for name in shown} for one in self._notices.waiting()]}
+        return {
+            "notices": [
+                {"key": one.key, "kind": one.kind, "at": one.at, "what": one.what, "do": one.do}
+                for one in self._notices.waiting()
+            ]
+        }
 
     @operation("notices.tell", "POST", "/notices/tell", right=OWNER)
-    async def tell(self) -> dict[str, Any]:
+    async def tell(self) -> Told:
         """Gives the news that no terminal has told yet, in plain words, and counts them as told; they go on waiting."""
         return {"told": self._notices.take()}
 
     @operation("notices.dismiss", "POST", "/notices/dismiss", right=OWNER)
-    async def dismiss(self, key: str = "", all: bool = False) -> dict[str, Any]:
+    async def dismiss(self, key: str = "", all: bool = False) -> Dismissed:
         """Removes the notice `key`, or all of them with `all`."""
         if all:
             return {"dismissed": await self._notices.dismiss_all()}

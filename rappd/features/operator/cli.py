@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from agents.runtime import programs
+from agents.programs import programs
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import command, print_err, print_out, print_status, status_mark, strip_control
 from rappd.cli.formatting import count, phones, tilde
 from rappd.cli.printer import JSON, Printer, json_option
@@ -36,7 +37,7 @@ _STOP_SECONDS = 20.0
 _USUAL = ("ready", "no model")
 
 
-@click.command("open")
+@cli_command("open")
 @JSON
 @click.option("--browser", is_flag=True, help="Also open it in the browser.")
 def open_(printer: Printer, browser: bool) -> None:
@@ -66,25 +67,23 @@ def open_in_browser(url: str) -> None:
         print_status("note", f"No browser was opened: {why}.", "open the link yourself", stream=sys.stderr)
 
 
-@click.command()
-@JSON
+@cli_command()
 def stop(printer: Printer) -> None:
     """Stop rappd on this machine."""
     home = Home.here()
     pid = running_pid(home)
     os.kill(pid, signal.SIGTERM)
     until = time.monotonic() + _STOP_SECONDS
-    with progress() as line:
+    with progress() as shown:
         while not _ended(home, pid):
             if time.monotonic() > until:
                 raise RappdError(f"rappd (process {pid}) does not stop.", do=f"kill -9 {pid}")
-            line("Stopping…")
+            shown("Stopping…")
             time.sleep(0.03)
     printer.result({"stopped": {"pid": pid}}, lambda _: print_stopped())
 
 
-@click.command()
-@JSON
+@cli_command()
 def status(printer: Printer) -> None:
     """Is it running, and what does it think with?"""
     daemon = ControlClient(Home.here())
@@ -142,7 +141,7 @@ def _ended(home: Home, pid: int) -> bool:
     return not ControlClient(home).running() and not home.process_file.read_text().strip()
 
 
-@click.command()
+@cli_command()
 @click.option("-f", "--follow", is_flag=True, help="Go on as lines come.")
 @click.option(
     "-n",

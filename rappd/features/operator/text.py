@@ -115,8 +115,8 @@ def _later_line(found: dict[str, Any]) -> None:
     line = f"{status_mark('good')} {found['name']} is running  {found['url']}"
     peers = found["machines"]["peers"]
     thinks = found["provider"] if found["has_model"] else "no model"
-    told = [thinks, count(found["agents"], "agent"), *([count(peers, "peer")] if peers else [])]
-    for more in told:
+    parts = [thinks, count(found["agents"], "agent"), *([count(peers, "peer")] if peers else [])]
+    for more in parts:
         if cells(f"{line}  {more}") > terminal_width():
             break
         line = f"{line}  {more}"

@@ -16,8 +16,8 @@ from rappd.cli.home_client import HomeClient
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import table
 from rappd.daemon.home import Home
-from rappd.errors import NotFoundError
-from rappd.organism.in_force import FILE, BadOrganismError, read_file
+from rappd.errors import NotFoundError, UsageProblemError
+from rappd.organism.organism_in_force import FILE, read_file
 
 _KIND = click.argument("kind", type=click.Choice(["listener", "agent", "gateway", "timer"]))
 
@@ -31,7 +31,6 @@ def organism() -> None:
 
 
 @organism.command()
-@JSON
 def init(printer: Printer) -> None:
     """Write an organism.yaml that names all that is offered now."""
     found = HomeClient(Home.here()).do("organism.init")
@@ -41,7 +40,6 @@ def init(printer: Printer) -> None:
 
 @organism.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
-@JSON
 def check(file: Path | None, printer: Printer) -> None:
     """Say what is wrong with FILE, by line and column; without FILE, with the one of this home."""
     path = file or Home.here().root / FILE
@@ -54,13 +52,14 @@ def check(file: Path | None, printer: Printer) -> None:
     )
     printer.result({"faults": faults, "notes": notes}, _show_check)
     if faults:
-        raise BadOrganismError(
-            f"{path.name} has {count(len(faults), 'fault')}.", do="Mend them; it is read by itself."
+        raise UsageProblemError(
+            f"{path.name} has {count(len(faults), 'fault')}.",
+            do="Mend them; it is read by itself.",
+            code="bad_organism",
         )
 
 
 @organism.command()
-@JSON
 def show(printer: Printer) -> None:
     """Show what the file names, and what is here besides."""
     printer.result(HomeClient(Home.here(), reads=True).do("organism.show"), _show)
@@ -82,13 +81,28 @@ def add(kind: str, name: str, printer: Printer, **given: Any) -> None:
     """Name one more KIND (listener, agent, gateway, timer) in the file; comments stay."""
     given["tools"] = list(given["tools"])
     found = HomeClient(Home.here()).do("organism.add", kind=kind, name=name, **given)
-    printer.done(found, f"{FILE} names the {kind} {strip_control(name)}.")
+    entry = next(one for one in found[f"{kind}s"] if one["name"] == name)
+    why, do = _why_idle(kind, entry)
+    printer.done(found, f"{FILE} names the {kind} {strip_control(name)}.{why}", strip_control(do))
+
+
+def _why_idle(kind: str, entry: dict[str, Any]) -> tuple[str, str]:
+    """The reason why an entry gives nothing yet, after a space, and what to do; empty texts for one that is ready."""
+    state = str(entry.get("state", "ready"))
+    if state == "ready" or kind == "timer":  # its row is set a moment later
+        return "", ""
+    if kind == "gateway":
+        return (" Another key is paired." if state == "another key" else f" It is {state}."), entry["do"]
+    do = {
+        "not installed": "rappd agents list",
+        "quarantined": f"rappd agents show {entry['name']}",
+        "without its prompt": f"Write {entry.get('prompt')} in the folder of {FILE}.",
+    }
+    return f" It is {state}.", do.get(state, "rappd organism show")
 
 
 @organism.command()
 @_KIND
-@click.argument("name")
-@JSON
 def remove(kind: str, name: str, printer: Printer) -> None:
     """Take the KIND called NAME out of the file; what is installed stays installed."""
     found = HomeClient(Home.here()).do("organism.remove", kind=kind, name=name)
@@ -96,7 +110,6 @@ def remove(kind: str, name: str, printer: Printer) -> None:
 
 
 @organism.command()
-@JSON
 def reload(printer: Printer) -> None:
     """Read the file now; with faults, the version before stays in force."""
     printer.done(HomeClient(Home.here()).do("organism.reload"), f"{FILE} is in force.")
@@ -110,7 +123,6 @@ def reload(printer: Printer) -> None:
     default="mermaid",
     help="A text that Mermaid or Graphviz draws, or JSON.",
 )
-@JSON
 def graph(kind: str, printer: Printer) -> None:
     """Show what exists here and who called whom in the last hour."""
     found = HomeClient(Home.here(), reads=True).do("organism.graph", format=kind)

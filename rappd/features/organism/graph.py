@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -12,15 +12,21 @@ import msgspec
 Kind = Literal["brainstem", "twin", "listener", "agent", "gateway", "peer", "timer", "person"]
 Format = Literal["json", "mermaid", "dot"]
 
-CALLS = """SELECT sender, recipient, count(*) FROM
-    (SELECT sender, recipient, verb, at FROM events ORDER BY seq DESC LIMIT ?)
-    WHERE at >= ? AND verb = 'HELP' GROUP BY sender, recipient"""
-"""Askers, asked and counts since a moment in µs, within the latest events: an index for it would cost every turn."""
+CALLS = """SELECT workspace, sender, recipient, agent, count(*) FROM
+    (SELECT thread, sender, recipient, verb, at, iif(verb = 'HELP' AND at >= ?2 AND json_valid(CAST(body AS TEXT)),
+        json_extract(CAST(body AS TEXT), '$.data.agent'), NULL) AS agent
+        FROM events ORDER BY seq DESC LIMIT ?1)
+    JOIN threads ON threads.number = thread
+    WHERE at >= ?2 AND verb = 'HELP' GROUP BY workspace, sender, recipient, agent"""
+"""Workspaces, askers, asked, the agent that a HELP names, and counts since a moment in µs.
+
+Within the latest events: an index for it would cost every turn.
+"""
 MOST_EVENTS = 20_000
 
 
 class Node(msgspec.Struct, frozen=True):
-    """Something that exists. ``id`` is its kind and its name or key; ``state`` is "ready" or why it is not."""
+    """A node of the picture. ``id`` is its kind and its name or key; ``state`` is "ready" or why it is not."""
 
     id: str
     name: str
@@ -47,28 +53,26 @@ class Graph(msgspec.Struct, frozen=True):
 def graph_of(
     nodes: Iterable[Node],
     links: Iterable[Edge],
-    calls: Iterable[tuple[str, str, int]],
-    addresses: Mapping[str, str],
+    calls: Iterable[tuple[Node, Node, int]],
 ) -> Graph:
-    """The whole: ``calls`` are (sender, recipient, how often) by ids of the wire, which ``addresses`` names as nodes.
-
-    A sender that is no node is a person or a program that asked here.
-    """
+    """The whole: ``calls`` are askers, asked and how often; such a node is in it whether it is among ``nodes`` or not."""
     known = {one.id: one for one in nodes}
     counted: Counter[tuple[str, str]] = Counter()
-    for sender, recipient, count in calls:
-        if (target := addresses.get(recipient)) is not None:
-            counted[addresses.get(sender, PERSON.id), target] += count
+    for source, target, count in calls:
+        for one in (source, target):
+            known.setdefault(one.id, one)
+        counted[source.id, target.id] += count
     edges = {(one.source, one.target): one for one in links if one.source in known and one.target in known}
-    if any(source == PERSON.id for source, _ in counted):
+    if PERSON.id in known:
         known = {PERSON.id: PERSON, **known}
-    for (source, target), count in counted.items():
-        before = edges.get((source, target), Edge(source, target, "asks"))
-        edges[source, target] = msgspec.structs.replace(before, calls=count)
+    for (asking, asked), count in counted.items():
+        before = edges.get((asking, asked), Edge(asking, asked, "asks"))
+        edges[asking, asked] = msgspec.structs.replace(before, calls=count)
     return Graph(list(known.values()), list(edges.values()))
 
 
 PERSON = Node("person", "People and programs", "person", "ready")
+"""In the place of each sender that is no other node."""
 _SHAPES: dict[str, tuple[str, str]] = {
     "brainstem": ('(["', '"])'),
     "gateway": ('[/"', '"/]'),
@@ -85,9 +89,9 @@ def as_mermaid(graph: Graph) -> str:
         before, after = _SHAPES.get(node.kind, ('["', '"]'))
         lines.append(f"  {names[node.id]}{before}{_plain(_label(node))}{after}")
     for edge in graph.edges:
-        told = edge.kind + (f" {edge.calls}" if edge.calls else "")
+        label = edge.kind + (f" {edge.calls}" if edge.calls else "")
         arrow = "-->" if edge.calls or edge.kind != "asks" else "-.->"
-        lines.append(f'  {names[edge.source]} {arrow}|"{told}"| {names[edge.target]}')
+        lines.append(f'  {names[edge.source]} {arrow}|"{label}"| {names[edge.target]}')
     return "\n".join(lines) + "\n"
 
 
@@ -96,8 +100,8 @@ def as_dot(graph: Graph) -> str:
     lines = ["digraph organism {", "  rankdir=LR;"]
     lines += [f'  "{_plain(one.id)}" [label="{_plain(_label(one))}"];' for one in graph.nodes]
     for edge in graph.edges:
-        told = edge.kind + (f" {edge.calls}" if edge.calls else "")
-        lines.append(f'  "{_plain(edge.source)}" -> "{_plain(edge.target)}" [label="{told}"];')
+        label = edge.kind + (f" {edge.calls}" if edge.calls else "")
+        lines.append(f'  "{_plain(edge.source)}" -> "{_plain(edge.target)}" [label="{label}"];')
     return "\n".join([*lines, "}"]) + "\n"
 
 

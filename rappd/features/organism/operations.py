@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal, NotRequired, TypedDict
 from xml.sax.saxutils import escape, quoteattr
 
 from envelopes.payloads.form import NAMESPACES, PayloadForm, Typed
@@ -15,6 +15,30 @@ from rappd.organism.organism import MetaFlags
 from rappd.tenants.tenant import Tenant
 
 META_NS = f"{NAMESPACES}/meta/v1"
+
+
+class ListenerRow(TypedDict):
+    """A listener or an agent that takes a typed payload."""
+
+    name: str
+    namespace: str
+    root: str
+    description: str
+
+
+class Listeners(TypedDict):
+    """All that takes a typed payload."""
+
+    listeners: list[ListenerRow]
+
+
+class ListenerShown(ListenerRow):
+    """The same with its schemas, an example and its text for models, as far as the flags show them."""
+
+    xsd: NotRequired[str]
+    example: NotRequired[str]
+    schema: NotRequired[dict[str, Any]]
+    prompt: NotRequired[str]
 
 
 class Introspection:
@@ -39,7 +63,7 @@ class Introspection:
         meta = self._meta
         return meta is None or (meta.enabled and (self._caller.caps is None or meta.allow_remote))
 
-    def rows(self, offered: Sequence[Endpoint[Call]]) -> list[dict[str, Any]]:
+    def rows(self, offered: Sequence[Endpoint[Call]]) -> list[ListenerRow]:
         """Name, namespace, root and description of each."""
         return [
             {
@@ -52,14 +76,18 @@ class Introspection:
             if one.kind == "agent" and one.payload is not None
         ]
 
-    def whole(self, endpoint: Endpoint[Call]) -> dict[str, Any]:
+    def whole(self, endpoint: Endpoint[Call]) -> ListenerShown:
         """A listener or an agent with its XSD, an example, its JSON Schema, and its text for models."""
         from envelopes.payloads.schemas import example, tool_text, xml_text, xsd
 
         form = _form(endpoint)
         version = self._version(form)
+        row = self.rows([endpoint])[0]
         return {
-            **self.rows([endpoint])[0],
+            "name": row["name"],
+            "namespace": row["namespace"],
+            "root": row["root"],
+            "description": row["description"],
             "xsd": xsd(form, version),
             "example": xml_text(form, example(form), version),
             "schema": endpoint.input,
@@ -76,17 +104,21 @@ class Introspection:
         if typed.root == "list-capabilities":
             if not self.may_list():
                 raise _refused()
-            told = ((row.pop("description"), row) for row in self.rows(offered))
-            inner = "".join(_row(description, row) for description, row in told)
+            inner = "".join(map(_row, self.rows(offered)))
             return _meta("capabilities", inner)
-        kind = {"request-schema": "xsd", "request-example": "example", "request-prompt": "prompt"}.get(
-            typed.root
-        )
+        kind = _ANSWERED.get(typed.root)
         asked = element_of(typed.body).findtext(f"{{{META_NS}}}capability") or ""
         found = [one for one in offered if one.kind == "agent" and asked in (one.name, _form(one).name)]
         if kind is None or len(found) != 1 or not self.may_see(typed.root.removeprefix("request-")):
             raise _refused()
-        return _meta(typed.root.removeprefix("request-"), escape(str(self.whole(found[0])[kind])))
+        return _meta(typed.root.removeprefix("request-"), escape(self.whole(found[0])[kind]))
+
+
+_ANSWERED: dict[str, Literal["xsd", "example", "prompt"]] = {
+    "request-schema": "xsd",
+    "request-example": "example",
+    "request-prompt": "prompt",
+}
 
 
 def _refused() -> RefusedError:
@@ -98,9 +130,10 @@ def _form(endpoint: Endpoint[Call]) -> PayloadForm:
     return endpoint.payload
 
 
-def _row(description: str, row: dict[str, Any]) -> str:
-    attributes = "".join(f" {key}={quoteattr(text)}" for key, text in sorted(row.items()))
-    return f"<capability{attributes}>{escape(description)}</capability>"
+def _row(row: ListenerRow) -> str:
+    shown = {"name": row["name"], "namespace": row["namespace"], "root": row["root"]}
+    attributes = "".join(f" {key}={quoteattr(text)}" for key, text in shown.items())
+    return f"<capability{attributes}>{escape(row['description'])}</capability>"
 
 
 def _meta(root: str, inner: str) -> dict[str, Any]:
@@ -114,7 +147,7 @@ class OrganismOperations:
         self._endpoints = endpoints
 
     @operation("organism.listeners", "GET", "/organism/listeners", right=ANYBODY, of_tenant=True)
-    async def listeners(self, tenant: Tenant, caller: Caller) -> dict[str, Any]:
+    async def listeners(self, tenant: Tenant, caller: Caller) -> Listeners:
         """Lists all that takes a typed payload: name, namespace, root and description."""
         asked = introspection(tenant, caller)
         if not asked.may_list():
@@ -122,7 +155,7 @@ class OrganismOperations:
         return {"listeners": asked.rows(self._endpoints.agents(tenant.name, Caller("loopback")))}
 
     @operation("organism.listener", "GET", "/organism/listeners/{name}", right=ANYBODY, of_tenant=True)
-    async def listener(self, tenant: Tenant, name: str, caller: Caller) -> dict[str, Any]:
+    async def listener(self, tenant: Tenant, name: str, caller: Caller) -> ListenerShown:
         """A listener or an agent with its XSD, an example in XML, its JSON Schema, and its text for models.
 
         What the flags of `organism.yaml` keep back is left out.
@@ -136,11 +169,17 @@ class OrganismOperations:
             raise NotFoundError(
                 f"Nothing here is called “{name[:60]}”.", do="GET /organism/listeners lists them."
             )
-        hidden = {key for kind, keys in _SEEN.items() if not asked.may_see(kind) for key in keys}
-        return {key: value for key, value in asked.whole(found[0]).items() if key not in hidden}
+        shown = asked.whole(found[0])
+        if not asked.may_see("schema"):
+            del shown["xsd"], shown["schema"]
+        if not asked.may_see("example"):
+            del shown["example"]
+        if not asked.may_see("prompt"):
+            del shown["prompt"]
+        return shown
 
 
-_SEEN = {"schema": ("xsd", "schema"), "example": ("example",), "prompt": ("prompt",)}
+_SEEN = ("schema", "example", "prompt")
 
 
 def introspection(tenant: Tenant, caller: Caller) -> Introspection:

@@ -79,12 +79,14 @@ class PrivilegedOperations:
         host: Tenant,
         feed: ActivityFeed,
         stop: Callable[[], None],
+        *,
+        began: float,
     ) -> None:
-        """``table`` gives the operations; ``stop`` ends the daemon."""
+        """``table`` gives the operations; ``stop`` ends the daemon, which ``began`` at that time."""
         self._identity, self._table, self._host, self._feed, self._stop = identity, table, host, feed, stop
         self._used: OrderedDict[str, float] = OrderedDict()
         self._threads: set[str] = set()
-        self._began = time.time()
+        self._began = began  # what was taken before is not known any more
 
     @operation("organism.privileged", "POST", "/organism/privileged", right=OWNER)
     async def privileged(self, message: bytes, caller: Caller) -> Download:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.command_parameters import Argument
 from rappd.cli.completion_names import peer_names
 from rappd.cli.console import arrow, command, print_err, print_out, print_status, status_mark, strip_control
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -20,7 +21,7 @@ from rappd.features.peers.legacy_cli import hello, legacy
 from rappd.features.peers.pairing import pair
 from rappd.features.peers.text import called, may_here, show_peer, show_peers
 
-_PEER = click.argument("peer", shell_complete=peer_names)
+_Peer = Annotated[str, Argument(shell_complete=peer_names)]
 
 _WHOSE = {"mine": ["*"], "friend": ["EGG"]}
 
@@ -34,7 +35,6 @@ def peers() -> None:
 
 
 @peers.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """Paired machines, found ones, and who asks to be paired."""
     found = HomeClient(Home.here(), reads=True).do("peers.list")
@@ -42,29 +42,22 @@ def list_(printer: Printer) -> None:
 
 
 @peers.command()
-@_PEER
-@JSON
-def show(peer: str, printer: Printer) -> None:
+def show(peer: _Peer, printer: Printer) -> None:
     """One peer: how it is, what it may do here, what may be used of it."""
     found = HomeClient(Home.here(), reads=True).do("peers.show", peer=peer)
     printer.result(found, show_peer, found["peer"])
 
 
 @peers.command()
-@_PEER
 @click.argument("new_name", metavar="NEW")
-@JSON
-def rename(peer: str, new_name: str, printer: Printer) -> None:
+def rename(peer: _Peer, new_name: str, printer: Printer) -> None:
     """Call a peer something else here; who it is stays."""
     found = ControlClient(Home.here()).do("peers.rename", peer=peer, name=new_name)
     _done(found, f"It is {found['peer']['name']} here now.", printer)
 
 
 @peers.command()
-@_PEER
-@click.argument("text", nargs=-1)
-@JSON
-def note(peer: str, text: tuple[str, ...], printer: Printer) -> None:
+def note(peer: _Peer, text: tuple[str, ...], printer: Printer) -> None:
     """Keep a line of TEXT about a peer; without TEXT, forget it. Nobody is told."""
     found = ControlClient(Home.here()).do("peers.note", peer=peer, text=" ".join(text))
     done = f"Kept about {found['peer']['name']}: {found['peer']['note']}" if text else "The note is gone."
@@ -72,12 +65,10 @@ def note(peer: str, text: tuple[str, ...], printer: Printer) -> None:
 
 
 @peers.command()
-@_PEER
 @click.argument("given", nargs=-1, metavar="[CAPABILITY]... | mine | friend")
 @click.option("--add", "how", flag_value="add", help="Share these, too.")
 @click.option("--remove", "how", flag_value="remove", help="Share these no longer.")
-@JSON
-def scopes(peer: str, given: tuple[str, ...], how: str | None, printer: Printer) -> None:
+def scopes(peer: _Peer, given: tuple[str, ...], how: str | None, printer: Printer) -> None:
     """Show or change what a peer may do here.
 
     A change counts from its next request on.
@@ -92,15 +83,15 @@ def scopes(peer: str, given: tuple[str, ...], how: str | None, printer: Printer)
     found = daemon.do("peers.show", peer=peer)
     if given:
         chosen = [one for word in given for one in _WHOSE.get(word.lower(), [word])]
-        held = list(found["peer"]["scopes"])
+        granted = list(found["peer"]["scopes"])
         wanted = (
-            [*held, *chosen]
+            [*granted, *chosen]
             if how == "add"
-            else [one for one in held if one not in chosen]
+            else [one for one in granted if one not in chosen]
             if how
             else chosen
         )
-        absent = [one for one in chosen if one not in held] if how == "remove" else []
+        absent = [one for one in chosen if one not in granted] if how == "remove" else []
         if absent:
             raise UsageProblemError(
                 f"{found['peer']['name']} has no {absent[0]} by itself.",
@@ -124,10 +115,7 @@ def _show_scopes(row: dict[str, Any], given: tuple[str, ...], how: str | None) -
 
 
 @peers.command()
-@_PEER
-@click.argument("state", type=click.Choice(["on", "off"]))
-@JSON
-def offer(peer: str, state: str, printer: Printer) -> None:
+def offer(peer: _Peer, state: Literal["on", "off"], printer: Printer) -> None:
     """Let the brainstem here use a peer's agents as its own, or not."""
     found = ControlClient(Home.here()).do("peers.offer", peer=peer, on=state == "on")
     name = found["peer"]["name"]
@@ -136,10 +124,8 @@ def offer(peer: str, state: str, printer: Printer) -> None:
 
 
 @peers.command()
-@_PEER
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@JSON
-def revoke(peer: str, yes: bool, printer: Printer) -> int:
+def revoke(peer: _Peer, yes: bool, printer: Printer) -> int:
     """End the trust in a peer, at once."""
     daemon = ControlClient(Home.here())
     row = daemon.do("peers.show", peer=peer)["peer"]
@@ -158,8 +144,6 @@ def revoke(peer: str, yes: bool, printer: Printer) -> int:
 
 
 @peers.command()
-@click.argument("address")
-@JSON
 def add(address: str, printer: Printer) -> None:
     """Write down where a machine is: HOST or HOST:PORT, or the URL of an agent card. It is not trusted by that."""
     if "://" not in address:
@@ -201,8 +185,6 @@ def _show_added(added: dict[str, Any]) -> None:
 
 
 @peers.command()
-@click.argument("address")
-@JSON
 def forget(address: str, printer: Printer) -> None:
     """Take a written-down address out again. Trust stays as it is."""
     found = ControlClient(Home.here()).do("peers.forget", address=address)

@@ -6,7 +6,7 @@ import asyncio
 import ipaddress
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol, TypedDict
 
 from agents.contract.agent import needs_trust
 from envelopes.identity.capabilities import check as check_capability
@@ -40,6 +40,22 @@ class LegacyListenerProtocol(Protocol):
         ...
 
 
+class LegacyState(TypedDict):
+    """The listener for published brainstems; ``trouble`` is the reason of a failure."""
+
+    open: bool
+    listening: list[str]
+    addresses: list[str]
+    scopes: list[str]
+    trouble: str
+
+
+class LegacyAnswer(TypedDict):
+    """The state of the legacy listener."""
+
+    legacy: LegacyState
+
+
 class LegacyOperations:
     """Opens and closes the legacy listener. The setting is kept, so the next start opens it again."""
 
@@ -64,14 +80,12 @@ class LegacyOperations:
             await asyncio.sleep(LOOK_SECONDS)
 
     @operation("legacy.show", "GET", "/legacy", right=OWNER)
-    async def state(self) -> dict[str, Any]:
+    async def state(self) -> LegacyAnswer:
         """The state of the legacy listener: open or closed, addresses, allowed callers."""
         return self.show()
 
     @operation("legacy.open", "POST", "/legacy", right=OWNER)
-    async def open(
-        self, addresses: list[str] | None = None, scopes: list[str] | None = None
-    ) -> dict[str, Any]:
+    async def open(self, addresses: list[str] | None = None, scopes: list[str] | None = None) -> LegacyAnswer:
         """Opens it to published brainstems at `addresses` alone; `scopes`: what they may do beside talk."""
         if not addresses:
             raise UsageProblemError("To whom?", do="rappd peers legacy open 192.168.1.20")
@@ -87,7 +101,7 @@ class LegacyOperations:
         return self.show()
 
     @operation("legacy.close", "DELETE", "/legacy", right=OWNER)
-    async def close(self) -> dict[str, Any]:
+    async def close(self) -> LegacyAnswer:
         """Closes it for good."""
         async with self._changing:
             await self._write("legacy.addresses", "")
@@ -95,7 +109,7 @@ class LegacyOperations:
             await self.listener.close()
         return self.show()
 
-    def show(self) -> dict[str, Any]:
+    def show(self) -> LegacyAnswer:
         """Returns the state of the listener: open or closed, addresses, allowed callers; ``trouble`` is the reason of a failure."""
         settings = self._settings()
         listening = list(self.listener.listening)

@@ -7,8 +7,9 @@ from typing import Any
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import print_err, print_out, print_status, status_mark, strip_control
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
@@ -29,7 +30,6 @@ def legacy() -> None:
     "--may", multiple=True, metavar="CAPABILITY", help="An agent they may use, as HELP.brainstem.Clock."
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@JSON
 def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, printer: Printer) -> int:
     """Let published brainstems at these addresses talk here, over plain http.
 
@@ -49,7 +49,6 @@ def open_(addresses: tuple[str, ...], may: tuple[str, ...], yes: bool, printer: 
 
 
 @legacy.command()
-@JSON
 def show(printer: Printer) -> None:
     """Show its state, addresses and allowed callers."""
     found = ControlClient(Home.here()).do("legacy.show")
@@ -57,15 +56,13 @@ def show(printer: Printer) -> None:
 
 
 @legacy.command()
-@JSON
 def close(printer: Printer) -> None:
     """Close it, for good."""
     found = ControlClient(Home.here()).do("legacy.close")
     printer.result(found, _show, found["legacy"])
 
 
-@click.command()
-@JSON
+@cli_command()
 def hello(printer: Printer) -> int:
     """Say hello to every peer; shows who answers, and how fast."""
     with progress("Saying hello…"):

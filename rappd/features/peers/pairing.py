@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import arrow, command, interactive, print_out, strip_control
 from rappd.cli.printer import Printer, json_option
 from rappd.control_client import ControlClient
@@ -19,7 +20,7 @@ _SHOW = "\0"  # --code without a value
 Row = dict[str, Any]
 
 
-@click.command()
+@cli_command()
 @click.argument("name", required=False, default="", metavar="[NAME | ADDRESS]")
 @click.option(
     "--mine",

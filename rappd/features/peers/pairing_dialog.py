@@ -58,7 +58,7 @@ class PairingDialog:
         self._daemon = daemon
         self._own = own
         self._printer = printer
-        self._told = ""
+        self._shown_state = ""
         self._words: list[str] = []
         self._attempt = ""
         self._stopped = "Stopped"
@@ -127,9 +127,9 @@ class PairingDialog:
 
     def _waited(self, row: Row) -> Row:
         known = row["state"]
-        with progress() as line:
+        with progress() as shown:
             while row["state"] == known:
-                line(_waiting(row))
+                shown(_waiting(row))
                 time.sleep(_PAUSE)
                 row = self._now()
         return self._look(row)
@@ -141,9 +141,9 @@ class PairingDialog:
     def _look(self, row: Row) -> Row:
         """Takes notice of a row; as JSON each state is told once."""
         self._attempt = row["attempt"] or self._attempt
-        if row["state"] != self._told:
+        if row["state"] != self._shown_state:
             self._printer.event({"pairing": row})
-        self._told = row["state"]
+        self._shown_state = row["state"]
         return row
 
     def _asked(self, question: str, answers: dict[str, Any]) -> Any:

@@ -155,23 +155,23 @@ def typed(name: str, key: str) -> str:
 def _paired_and_found(paired: Sequence[Row], strangers: Sequence[tuple[str, Row]]) -> None:
     upper = [[row["name"], _short_presence(row), row["reached"], *_numbers(row)] for row in paired]
     lower = [[name, _stranger(row), row["reached"]] for name, row in strangers]
-    lines = [[_one_line(cell) for cell in line] for line in ([list(_HEADER)] if upper else []) + upper]
-    below = [[_one_line(cell) for cell in line] for line in lower]
+    lines = [[_one_line(cell) for cell in fields] for fields in ([list(_HEADER)] if upper else []) + upper]
+    below = [[_one_line(cell) for cell in fields] for fields in lower]
     columns = len(_HEADER) if upper else 3
     natural = [
-        max((cells(line[at]) for line in [*lines, *below] if at < len(line)), default=0)
+        max((cells(fields[at]) for fields in [*lines, *below] if at < len(fields)), default=0)
         for at in range(columns)
     ]
     widths = fitted(natural, terminal_width())
-    for number, line in enumerate(lines):
-        text = _line(line, widths)
+    for number, fields in enumerate(lines):
+        text = _line(fields, widths)
         print_out(text if number else dim(text))
     if lower:
         print_out("Found, not trusted:")
-    for line, (name, row) in zip(below, strangers, strict=True):
+    for fields, (name, row) in zip(below, strangers, strict=True):
         known = row["fingerprint"] and row["name"]
         what = typed(name, row["fingerprint"]) if known else f"rappd peers pair {quote(row['address'])}"
-        _with_command(_line(line, widths[:3], ragged=False), what, "  ")
+        _with_command(_line(fields, widths[:3], ragged=False), what, "  ")
 
 
 def _with_command(line: str, what: str, indent: str) -> None:
@@ -184,16 +184,23 @@ def _with_command(line: str, what: str, indent: str) -> None:
         print_out(f"{indent}{shown}")
 
 
+def _address_sources(found: Row) -> list[Row]:
+    """``sources`` of an answer, or ``rungs``, as a daemon answers that was started before an upgrade to 0.1.0."""
+    return found.get("sources") or [{**one, "source": one["rung"]} for one in found.get("rungs", ())]
+
+
 def _nobody(found: Row) -> None:
     print_out("No peers yet. Looked in:")
-    for source in found["rungs"]:
+    for source in _address_sources(found):
         known = (
             f"{count(source['found'], 'machine')}, no peer"
             if source["found"]
-            else _EMPTY.get(source["rung"], "")
+            else _EMPTY.get(source["source"], "")
         )
         what = source["trouble"].rstrip(".") or known
-        print_out(f"  {_SOURCES.get(source['rung'], source['rung']):<22}{wrapped(strip_control(what), 24)}")
+        print_out(
+            f"  {_SOURCES.get(source['source'], source['source']):<22}{wrapped(strip_control(what), 24)}"
+        )
     if not found["self"].get("running", True):
         print_out(f"  {arrow()} {command('rappd start')}")
         return
@@ -216,8 +223,8 @@ def _name(row: Row) -> str:
 
 
 def _short_presence(row: Row) -> str:
-    told = presence(row)
-    return told.partition(",")[0] if told == NOT_RUNNING and terminal_width() < _WIDE else told
+    state = presence(row)
+    return state.partition(",")[0] if state == NOT_RUNNING and terminal_width() < _WIDE else state
 
 
 def _stranger(row: Row) -> str:
@@ -233,9 +240,9 @@ def _whose(row: Row) -> str:
     return "mine" if row["whose"] == "mine" else "a friend's"
 
 
-def _line(line: Sequence[str], widths: Sequence[int], *, ragged: bool = True) -> str:
+def _line(fields: Sequence[str], widths: Sequence[int], *, ragged: bool = True) -> str:
     shown = []
-    for cell, size in zip(line, widths, strict=False):
+    for cell, size in zip(fields, widths, strict=False):
         short = middle(cell, size)
         shown.append(short + " " * (size - cells(short)))
     text = "  ".join(shown)

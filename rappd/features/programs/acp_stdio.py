@@ -15,7 +15,7 @@ import aiohttp
 import orjson
 
 from envelopes.codecs import acp, jsonrpc
-from envelopes.codecs.jsonrpc import Id, RpcAnswer, RpcCall, RpcError
+from envelopes.codecs.jsonrpc import INVALID_REQUEST, Id, RpcAnswer, RpcCall, RpcError
 from envelopes.envelope import new_id
 from rappd.daemon.home import Home
 from rappd.features.programs.mcp_stdio import line_writer
@@ -88,6 +88,12 @@ class AcpBridge:
             return
         octets = line.strip()
         if isinstance(found, RpcCall) and found.id is not None:
+            if found.id in self._waiting:
+                refusal = RpcError(
+                    INVALID_REQUEST, "A request of that id is under way.", do="Send another id."
+                )
+                await self._write(jsonrpc.refused(refusal, found.id))
+                return
             if found.method == "session/prompt":
                 meta = found.params.get("_meta")
                 keyed = {**(meta if isinstance(meta, dict) else {}), acp.KEY: new_id()}

@@ -6,7 +6,7 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.daemon.home import Home
 from rappd.features.programs.text import listing
 
@@ -20,7 +20,6 @@ def programs() -> None:
 
 
 @programs.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List programs that connected, the latest first, and the protocols that are switched off."""
     found = HomeClient(Home.here(), reads=True).do("programs.list")

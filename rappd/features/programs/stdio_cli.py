@@ -8,10 +8,11 @@ from pathlib import Path
 
 import click
 
-from agents.runtime.programs import known_to_shell
+from agents.programs.programs import known_to_shell
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import print_err, print_out, wrapped
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError
@@ -43,7 +44,7 @@ def ensure_running(home: Home, *, starts: bool) -> None:
     start_detached(home)
 
 
-@click.command()
+@cli_command()
 @click.option("--start", "starts", is_flag=True, help="Start rappd in the background if it does not run.")
 def acp(starts: bool) -> None:
     """Serve the Agent Client Protocol on stdin and stdout, for editors that start their agents themselves."""
@@ -57,7 +58,6 @@ def acp(starts: bool) -> None:
 @mcp.command()
 @click.argument("client", type=click.Choice(sorted(CLIENTS)))
 @click.option("--start", "starts", is_flag=True, help="With --start in the command that the program runs.")
-@JSON
 def config(client: str, starts: bool, printer: Printer) -> None:
     """Print the lines with which CLIENT uses this machine's agents."""
     found = snippet(client, [_program(), "mcp", *(["--start"] if starts else [])], _variables())
@@ -71,9 +71,9 @@ def _show(found: Snippet) -> None:
 
 def _program() -> str:
     """The command as a program finds it that knows nothing of this shell."""
-    here = Path(sys.argv[0])
-    if here.name == "rappd" and here.exists():
-        return str(here.absolute())
+    for here in (Path(sys.argv[0]), Path(sys.executable).with_name("rappd")):
+        if here.name == "rappd" and here.exists():
+            return str(here.absolute())
     return known_to_shell("rappd") or "rappd"
 
 

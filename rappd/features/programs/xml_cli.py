@@ -13,6 +13,7 @@ from envelopes.errors import BadCertificateError
 from envelopes.identity.certificates import identity_of
 from envelopes.identity.keys import fingerprint_of
 from neighborhoods.errors import NotPairedError, PeerOfflineError
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import print_err, print_out, status_mark, strip_control, wrapped
 from rappd.cli.home_client import HomeClient
 from rappd.daemon.home import Home
@@ -27,7 +28,7 @@ _LARGEST = 1 << 20
 _POLICY_VIOLATION = 1008
 
 
-@click.command()
+@cli_command()
 @click.argument("address", metavar="HOST[:PORT]")
 @click.argument("files", metavar="FILE...", nargs=-1, type=click.File("rb"))
 @click.option("--user", required=True, help="The name that the access was issued for.")
@@ -111,8 +112,8 @@ async def _answer(socket: aiohttp.ClientWebSocketResponse) -> str:
     if frame.type is aiohttp.WSMsgType.BINARY:
         return bytes(frame.data).decode(errors="replace")
     if socket.close_code == _POLICY_VIOLATION:
-        said = frame.extra if isinstance(frame.extra, str) else ""
-        raise RefusedError(said or "It was refused.", do="Look at the name, and wait for the next code.")
+        reason = frame.extra if isinstance(frame.extra, str) else ""
+        raise RefusedError(reason or "It was refused.", do="Look at the name, and wait for the next code.")
     raise PeerOfflineError("The connection was ended.", do="Try again.")
 
 

@@ -10,7 +10,7 @@ import click
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import arrow, command, print_out, status_mark, strip_control
 from rappd.cli.formatting import sentence
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -22,9 +22,8 @@ def rapps() -> None:
 
 
 @rapps.command("list")
-@JSON
 def list_(printer: Printer) -> None:
-    """Those that are shipped and those that are installed."""
+    """List the rapplications: shipped ones and installed ones."""
     found = ControlClient(Home.here()).do("rapps.list")["rapps"]
     printer.result({"rapps": found}, _show, found)
 
@@ -45,8 +44,6 @@ def _show(found: list[dict[str, Any]]) -> None:
 
 
 @rapps.command()
-@click.argument("rapp")
-@JSON
 def install(rapp: str, printer: Printer) -> None:
     """Install RAPP: one of the list, or a folder or zip."""
     name = str(Path(rapp).absolute()) if "/" in rapp or rapp.endswith(".zip") else rapp
@@ -58,8 +55,6 @@ def install(rapp: str, printer: Printer) -> None:
 
 
 @rapps.command()
-@click.argument("rapp")
-@JSON
 def uninstall(rapp: str, printer: Printer) -> None:
     """Delete its files; what it remembered stays."""
     _report(ControlClient(Home.here()).do("rapps.uninstall", id=rapp), printer)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from agents.storage.memory import partition, read_memories
 from agents.storage.memory_store import MemoryStore
@@ -29,6 +29,29 @@ _MOST_MEMORIES = 5000
 _MOST_PEOPLE = 100
 
 
+FoundRow = TypedDict(
+    "FoundRow",
+    {
+        "kind": str,
+        "title": str,
+        "detail": str,
+        "key": str,
+        "program": NotRequired[str],
+        "with": NotRequired[str],
+        "at": NotRequired[int],
+        "turn": NotRequired[str],
+        "yours": NotRequired[bool],
+    },
+)
+"""A thing that has the words, see ``search``; from ``program`` on of conversations alone."""
+
+
+class Found(TypedDict):
+    """The things that have the words."""
+
+    found: list[FoundRow]
+
+
 class SearchOperations:
     """Search over one daemon."""
 
@@ -36,12 +59,12 @@ class SearchOperations:
         self._daemon = daemon
 
     @operation("search.find", "GET", "/search", right=ANYBODY)
-    async def find(self, caller: Caller, words: str = "") -> dict[str, Any]:
+    async def find(self, caller: Caller, words: str = "") -> Found:
         """Everything that holds all words of `?words=`: conversations, agents, twins, memories, machines, settings; else agents alone."""
         return {"found": await search(self._daemon, words, operator=caller.operator)}
 
 
-async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str, Any]]:
+async def search(daemon: Daemon, text: str, *, operator: bool) -> list[FoundRow]:
     """Returns ``{kind, title, detail, key}`` for what holds all words of ``text``; of each kind the best six.
 
     Others than the operator find agents alone. ``key`` names the thing to the routes of its kind; a memory's is its
@@ -51,7 +74,7 @@ async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str,
     words = text[:MOST_CHARACTERS].casefold().split()[:_MOST_WORDS]
     if not words:
         return []
-    conversations: list[dict[str, Any]] = []
+    conversations: list[FoundRow] = []
     kinds = [_agents(daemon)]
     if operator:
         names = {str(one["user"]).casefold(): str(one["name"]) for one in daemon.tether.listing()}
@@ -62,11 +85,11 @@ async def search(daemon: Daemon, text: str, *, operator: bool) -> list[dict[str,
     return [*conversations, *(row for rows in kinds for row in _best(rows, words))]
 
 
-async def _conversations(daemon: Daemon, text: str) -> list[dict[str, Any]]:
-    """Those of who talks without saying who, as the page does, in which it was said or whose title has it."""
-    said = Conversations(daemon.store, DEFAULT_USER_GUID)
-    rows = []
-    for one in (await said.search(text, limit=MOST_OF_A_KIND))["found"]:
+async def _conversations(daemon: Daemon, text: str) -> list[FoundRow]:
+    """Conversations of callers that name no user, as the page does, that have ``text`` in what was said or in their title."""
+    conversations = Conversations(daemon.store, DEFAULT_USER_GUID)
+    rows: list[FoundRow] = []
+    for one in (await conversations.search(text, limit=MOST_OF_A_KIND))["found"]:
         conversation, excerpts = one["conversation"], one["excerpts"]
         row = _row("conversation", conversation["title"], "", conversation["id"])
         if conversation["program"]:
@@ -74,19 +97,19 @@ async def _conversations(daemon: Daemon, text: str) -> list[dict[str, Any]]:
         row |= {"with": conversation["with"], "at": conversation["updated"]}
         if excerpts:
             shown = excerpts[0]
-            row |= {"detail": one_line(shown["text"])}
-            row |= {name: shown[name] for name in ("turn", "at", "yours")}
+            row["detail"] = one_line(shown["text"])
+            row |= {"turn": shown["turn"], "at": shown["at"], "yours": shown["yours"]}
         rows.append(row)
     return rows
 
 
-def _best(rows: Iterable[dict[str, Any]], words: list[str]) -> list[dict[str, Any]]:
+def _best(rows: Iterable[FoundRow], words: list[str]) -> list[FoundRow]:
     """The rows with all words; first those whose title begins so, then those whose title has them all."""
     found = [(rank, row) for row in rows if (rank := _rank(row, words)) is not None]
     return [row for _, row in sorted(found, key=lambda one: one[0])[:MOST_OF_A_KIND]]
 
 
-def _rank(row: dict[str, Any], words: list[str]) -> int | None:
+def _rank(row: FoundRow, words: list[str]) -> int | None:
     title, rest = row["title"].casefold(), f"{row['detail']} {row['key']}".casefold()
     if not all(word in title or word in rest for word in words):
         return None
@@ -97,21 +120,21 @@ def _rank(row: dict[str, Any], words: list[str]) -> int | None:
     return 3
 
 
-def _agents(daemon: Daemon) -> list[dict[str, Any]]:
+def _agents(daemon: Daemon) -> list[FoundRow]:
     cards = listing(daemon.host.registry)
     return [_row("agent", one["name"], one["description"], one["name"]) for one in cards if one["name"]]
 
 
 def _on_disk(
     daemon: Daemon, words: list[str], names: Mapping[str, str]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+) -> tuple[list[FoundRow], list[FoundRow]]:
     """Twins, and the memories of each and of the brainstem, shared ones first; of these only what fits, for they are many.
 
     ``names``: phones by the user that they talk for.
     """
     twins = scan(daemon.tenants.layout).twins[:_MOST_TWINS]
     rows = [_row("twin", one.name, one.kind, one.key) for one in twins]
-    memories: list[dict[str, Any]] = []
+    memories: list[FoundRow] = []
     workspaces = [("", "", daemon.host.workspace), *((one.key, one.name, one.workspace) for one in twins)]
     for key, name, workspace in workspaces:
         for guid, text in _memories(workspace):
@@ -137,17 +160,17 @@ def _memories(workspace: Workspace) -> Iterator[tuple[str, str]]:
                 yield guid, text
 
 
-def _machines(daemon: Daemon) -> list[dict[str, Any]]:
-    peers = daemon.federation.peer_store.all()
+def _machines(daemon: Daemon) -> list[FoundRow]:
+    peers = daemon.machines.peer_store.all()
     return [_row("machine", one.name, one.whose, one.fingerprint) for one in peers]
 
 
-def _settings() -> list[dict[str, Any]]:
+def _settings() -> list[FoundRow]:
     return [
         _row("setting", WORDING[one.name].title, f"{WORDING[one.name].about} {one.name}", one.name)
         for one in SETTINGS
     ]
 
 
-def _row(kind: str, title: str, detail: str, key: str) -> dict[str, Any]:
+def _row(kind: str, title: str, detail: str, key: str) -> FoundRow:
     return {"kind": kind, "title": one_line(title), "detail": one_line(detail), "key": key}

@@ -4,31 +4,27 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.command_parameters import Argument, Option
 from rappd.cli.completion_names import session_names
 from rappd.cli.console import dim, print_out, print_status, status_mark, strip_control, wrapped
 from rappd.cli.formatting import ago
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.features.sessions.guests_cli import backend, invite, uninvite
 from rappd.features.threads.cli import write_export
 
-_SESSION = click.argument("session", default="current", shell_complete=session_names)
-_FORMAT = click.option(
-    "--format",
-    "--form",
-    "form",
-    type=click.Choice(["jsonl", "markdown", "egg"]),
-    default="jsonl",
-    show_default=True,
-    help="egg: a file that replays it.",
-)
+_Session = Annotated[str, Argument(shell_complete=session_names)]
+_Format = Annotated[
+    Literal["jsonl", "markdown", "egg"],
+    Option("--format", "--form", show_default=True, help="egg: a file that replays it."),
+]
 _ANSWER_SECONDS = 600.0
 
 Row = dict[str, Any]
@@ -43,7 +39,6 @@ def sessions() -> None:
 
 
 @sessions.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List sessions, the one opened last first."""
     found = ControlClient(Home.here()).do("sessions.list")
@@ -51,9 +46,7 @@ def list_(printer: Printer) -> None:
 
 
 @sessions.command()
-@_SESSION
-@JSON
-def show(session: str, printer: Printer) -> None:
+def show(printer: Printer, session: _Session = "current") -> None:
     """Show what was said."""
     found = _whole(ControlClient(Home.here()), session)
     printer.result(found, _show)
@@ -69,7 +62,6 @@ def _show(found: Row) -> None:
 @sessions.command("open")
 @click.argument("what", default="", metavar="[SESSION|FILE]", shell_complete=session_names)
 @click.option("--browser", is_flag=True, help="Show FILE in the browser.")
-@JSON
 def open_(what: str, browser: bool, printer: Printer) -> None:
     """Start a new session, or go back to an older one; phones move there.
 
@@ -86,34 +78,35 @@ def open_(what: str, browser: bool, printer: Printer) -> None:
 
 
 @sessions.command()
-@click.argument("text")
 @click.option("--session", default="current", shell_complete=session_names, help="In this session.")
 @click.option("--to", default="", metavar="NAME", help="Ask this twin; else the brainstem.")
-@JSON
 def say(text: str, session: str, to: str, printer: Printer) -> None:
     """Ask in a session; everybody in it sees question and answer."""
     daemon = ControlClient(Home.here(), timeout=_ANSWER_SECONDS)
     before = daemon.do("sessions.show", id=session)["session"]
-    said = daemon.do("sessions.say", id=before["id"], text=text, to=to, wait=True)
+    reply = daemon.do("sessions.say", id=before["id"], text=text, to=to, wait=True)
     events = _whole(daemon, before["id"], before["count"])["events"]
     answers = [
-        one for one in events if one["kind"] == "twin_response" and one["event_id"] == said["event_id"]
+        one for one in events if one["kind"] == "twin_response" and one["event_id"] == reply["event_id"]
     ]
     answer = answers[-1] if answers else None
-    printer.result({**said, "answer": answer}, _print_events, answers[-1:])
+    printer.result({**reply, "answer": answer}, _print_events, answers[-1:])
     if not answers or answers[-1].get("error"):
         raise click.exceptions.Exit(1)
 
 
 @sessions.command()
-@_SESSION
-@_FORMAT
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
 @click.option("--allow", multiple=True, metavar="ID", help="Let a likely secret travel in the egg.")
 @click.option("--force", is_flag=True, help="Replace the egg's file.")
-@JSON
 def export(
-    session: str, form: str, output: Path | None, allow: tuple[str, ...], force: bool, printer: Printer
+    *,
+    session: _Session = "current",
+    form: _Format = "jsonl",
+    output: Path | None,
+    allow: tuple[str, ...],
+    force: bool,
+    printer: Printer,
 ) -> None:
     """Write a session as JSONL, Markdown, or an egg that replays it. Works with the daemon down.
 
@@ -136,10 +129,8 @@ def export(
 
 
 @sessions.command()
-@_SESSION
 @click.option("--at", "at_seq", type=click.IntRange(min=0), help="After this event (show numbers them).")
-@JSON
-def branch(session: str, at_seq: int | None, printer: Printer) -> None:
+def branch(*, session: _Session = "current", at_seq: int | None, printer: Printer) -> None:
     """Start a session with what was said so far; connected phones move there.
 
     SESSION may be the file of a session egg.
@@ -156,9 +147,7 @@ def branch(session: str, at_seq: int | None, printer: Printer) -> None:
 
 
 @sessions.command()
-@_SESSION
-@JSON
-def close(session: str, printer: Printer) -> None:
+def close(printer: Printer, session: _Session = "current") -> None:
     """Take no further sentences in a session."""
     row = ControlClient(Home.here()).do("sessions.close", id=session)
     printer.done(row, f"Session {row['id'][:8]} is closed.", "To go on in a new one: `rappd sessions open`")
@@ -201,8 +190,8 @@ def _print_event(event: Row) -> None:
     if event["kind"] == "tool_dispatch":
         print_out(dim(f"{lead}uses {text}"))
     elif event.get("error"):
-        told = " ".join(filter(None, (text, event["do"])))
-        print_out(f"{lead}{status_mark('bad')} {wrapped(told, len(lead) + 2)}")
+        sentence = " ".join(filter(None, (text, event["do"])))
+        print_out(f"{lead}{status_mark('bad')} {wrapped(sentence, len(lead) + 2)}")
     elif event["kind"] in ("operator_input", "twin_response"):
         print_out(f"{lead}{wrapped(text, len(lead))}")
     else:

@@ -52,7 +52,7 @@ def open_egg(file: Path, printer: Printer, *, browser: bool) -> None:
         from rappd.sessions.session_replay import described
         from twins.eggs.readers.sessions import read_session
 
-        egg = described(read_session(egg_at(file)))
+        egg = dict(described(read_session(egg_at(file))))
     printer.result({"egg": egg}, _show_opened, file, egg, browser)
 
 

@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-import click
-
+from rappd.cli.command_parameters import Option, cli_command
 from rappd.cli.completion_names import session_names
 from rappd.cli.console import print_out, strip_control
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError
 
-_SESSION = click.option(
-    "--session", default="current", metavar="ID", shell_complete=session_names, help="In this session."
-)
-_YES = click.option("--yes", is_flag=True, help="Also over plain http, without asking.")
+_Session = Annotated[
+    str, Option("--session", metavar="ID", shell_complete=session_names, help="In this session.")
+]
+_Yes = Annotated[bool, Option("--yes", help="Also over plain http, without asking.")]
 
 Row = dict[str, Any]
 
 
-@click.command()
-@click.argument("name", required=False)
-@_SESSION
-@_YES
-@JSON
-def invite(name: str | None, session: str, yes: bool, printer: Printer) -> None:
+@cli_command()
+def invite(
+    printer: Printer, name: str | None = None, session: _Session = "current", yes: _Yes = False
+) -> None:
     """Let another machine answer in a session: AGENT@PEER, PEER, or a published brainstem. Without NAME: list them.
 
     Only what is paired or written down; never an address.
@@ -43,22 +40,17 @@ def invite(name: str | None, session: str, yes: bool, printer: Printer) -> None:
     )
 
 
-@click.command()
-@click.argument("name")
-@_SESSION
-@JSON
-def uninvite(name: str, session: str, printer: Printer) -> None:
+@cli_command()
+def uninvite(name: str, printer: Printer, session: _Session = "current") -> None:
     """End an invitation."""
     found = ControlClient(Home.here()).do("sessions.uninvite", id=session, name=name)
     printer.done(found, f"{strip_control(name)} answers no more in session {found['session'][:8]}.")
 
 
-@click.command()
-@click.argument("name", required=False)
-@_SESSION
-@_YES
-@JSON
-def backend(name: str | None, session: str, yes: bool, printer: Printer) -> None:
+@cli_command()
+def backend(
+    printer: Printer, name: str | None = None, session: _Session = "current", yes: _Yes = False
+) -> None:
     """Choose who answers what is addressed to nobody: a twin, PEER, AGENT@PEER; `brainstem` for your own.
 
     Without NAME: show it.

@@ -4,21 +4,56 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from typing import Any
+from typing import Any, TypedDict
 
 from envelopes.envelope import is_uuid, new_id
 from rappd.features.arguments import UnfitArgumentError
 from rappd.features.operation import OWNER, Reader, Stream, Text, operation
 from rappd.sessions.events import event_of
+from rappd.sessions.guests import InvitableRow, ParticipantRow
+from rappd.sessions.participants import OWNER as OWNER_SPEAKER
+from rappd.sessions.participants import Owner
 from rappd.sessions.recorded_sessions import SessionRow
-from rappd.sessions.sentences import Say, unfit
+from rappd.sessions.sentence_routing import Say, unfit
+from rappd.sessions.session_of_phones import ShownSession
 from rappd.sessions.sessions import Session
-from rappd.sessions.speakers import OWNER as OWNER_SPEAKER
-from rappd.sessions.speakers import Owner
-from rappd.tether.screen import Screen
 from rappd.tether.service import TetherService
+from rappd.tether.session_screen import Screen
 
 _CURRENT = "current"
+
+
+class Sessions(TypedDict):
+    """All sessions, the one opened last first."""
+
+    sessions: list[ShownSession]
+
+
+class SessionPage(TypedDict):
+    """A session with a page of its events, as phones get them; ``more``: others come after ``last_seq``."""
+
+    session: ShownSession
+    participants: list[ParticipantRow]
+    backend: str
+    events: list[dict[str, Any]]
+    last_seq: int | None
+    more: bool
+
+
+class Asked(TypedDict):
+    """A sentence that was said in a session."""
+
+    session: str
+    event_id: str
+
+
+class SessionPeople(TypedDict):
+    """Participants of a session, the name of who answers what is addressed to nobody, and who could be invited."""
+
+    session: str
+    participants: list[ParticipantRow]
+    backend: str
+    possible: list[InvitableRow]
 
 
 class SessionOperations:
@@ -28,18 +63,18 @@ class SessionOperations:
         self._tether = tether
 
     @operation("sessions.list", "GET", "/sessions", right=OWNER)
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> Sessions:
         """All sessions, the one opened last first: who is in them, and which one phones join."""
         rows = await self._tether.sessions.record.rows()
         return {"sessions": [await self._tether.current.shown(row) for row in rows]}
 
     @operation("sessions.open", "POST", "/sessions", right=OWNER)
-    async def open(self) -> dict[str, Any]:
+    async def open(self) -> ShownSession:
         """Starts a session, and takes all connected phones there."""
         return await moved(self._tether, await self._tether.sessions.open())
 
     @operation("sessions.reopen", "POST", "/sessions/{id}/open", right=OWNER)
-    async def reopen(self, id: str) -> dict[str, Any]:
+    async def reopen(self, id: str) -> ShownSession:
         """Goes back to a session: all connected phones move there, and phones that come later join it."""
         session = await self._session(id)
         await self._tether.sessions.opened_again(session, OWNER_SPEAKER)
@@ -49,9 +84,9 @@ class SessionOperations:
     async def follow(self, reader: Reader, id: str, after: str = "0") -> Stream:
         """Server-sent events, as phones get them: `events` after the number `after` or `Last-Event-ID`, and `presence`."""
         screen = Screen(event_number(reader.last or after))
-        return Stream(self._said(await self._session(id), screen, reader))
+        return Stream(self._events_for(await self._session(id), screen, reader))
 
-    async def _said(
+    async def _events_for(
         self, session: Session, screen: Screen, reader: Reader
     ) -> AsyncGenerator[tuple[int | None, dict[str, Any]], None]:
         tether = self._tether
@@ -67,7 +102,7 @@ class SessionOperations:
             tether.sessions.leave(session, screen)
 
     @operation("sessions.show", "GET", "/sessions/{id}", right=OWNER)
-    async def show(self, id: str, after: str = "0") -> dict[str, Any]:
+    async def show(self, id: str, after: str = "0") -> SessionPage:
         """A session (`current`: the one opened last) and a page of its events after the number `after`."""
         sessions, row = self._tether.sessions, await self._row(id)
         records, rest = await sessions.record.page(row.thread, event_number(after))
@@ -85,7 +120,7 @@ class SessionOperations:
     @operation("sessions.say", "POST", "/sessions/{id}/say", right=OWNER)
     async def say(
         self, id: str, text: Text, to: str = "", event_id: str = "", wait: bool = False, via: str = ""
-    ) -> dict[str, Any]:
+    ) -> Asked:
         """Asks a participant: `text`, perhaps `to`, `event_id` (a UUID; a repeat is asked once), `wait` for the answer.
 
         With `via` `mic` it interrupts a running workflow, which goes on afterwards.
@@ -102,40 +137,40 @@ class SessionOperations:
         return {"session": row.id, "event_id": event.lower()}
 
     @operation("sessions.participants", "GET", "/sessions/{id}/participants", right=OWNER)
-    async def participants(self, id: str) -> dict[str, Any]:
+    async def participants(self, id: str) -> SessionPeople:
         """Participants of a session, and those who could be invited: `possible` are paired machines, their agents, and what is written down."""
         return await self._people(await self._session(id))
 
     @operation("sessions.invite", "POST", "/sessions/{id}/participants", right=OWNER)
-    async def invite(self, id: str, name: Text) -> dict[str, Any]:
+    async def invite(self, id: str, name: Text) -> SessionPeople:
         """Invites `name`: `AGENT@PEER`, a paired machine, or a published brainstem that is written down. Never an address."""
         session = await self._session(id)
         await self._tether.sessions.invite(session, name, OWNER_SPEAKER)
         return await self._people(session)
 
     @operation("sessions.uninvite", "DELETE", "/sessions/{id}/participants/{name}", right=OWNER)
-    async def uninvite(self, id: str, name: str) -> dict[str, Any]:
+    async def uninvite(self, id: str, name: str) -> SessionPeople:
         """Ends an invitation."""
         session = await self._session(id)
         await self._tether.sessions.uninvite(session, name, OWNER_SPEAKER)
         return await self._people(session)
 
     @operation("sessions.backend", "POST", "/sessions/{id}/backend", right=OWNER)
-    async def backend(self, id: str, name: str = "") -> dict[str, Any]:
+    async def backend(self, id: str, name: str = "") -> SessionPeople:
         """Chooses who answers what is addressed to nobody: `name`, a participant or one to invite; the brainstem without one."""
         session = await self._session(id)
         await self._tether.sessions.answer_by(session, name, OWNER_SPEAKER)
         return await self._people(session)
 
     @operation("sessions.clear", "POST", "/sessions/{id}/clear", right=OWNER)
-    async def clear(self, id: str) -> dict[str, Any]:
+    async def clear(self, id: str) -> ShownSession:
         """Empties all screens; the record keeps what was said."""
         row = await self._row(id)
         await self._tether.sessions.clear(await self._tether.sessions.open(row.id), OWNER_SPEAKER)
         return await self._settled(row)
 
     @operation("sessions.branch", "POST", "/sessions/{id}/branch", right=OWNER)
-    async def branch(self, id: str, at_seq: int = 0) -> dict[str, Any]:
+    async def branch(self, id: str, at_seq: int = 0) -> ShownSession:
         """Starts a session with this one's events up to the number `at_seq` (0: all), and takes phones there."""
         row = await self._row(id)
         if not 0 <= at_seq <= row.count:
@@ -144,7 +179,7 @@ class SessionOperations:
         return await moved(self._tether, begun)
 
     @operation("sessions.close", "POST", "/sessions/{id}/close", right=OWNER)
-    async def close(self, id: str) -> dict[str, Any]:
+    async def close(self, id: str) -> ShownSession:
         """Takes no further sentences. Phones see so, and stay until another session is opened."""
         row = await self._row(id)
         await self._tether.sessions.end(await self._tether.sessions.open(row.id), OWNER_SPEAKER)
@@ -156,11 +191,11 @@ class SessionOperations:
     async def _session(self, id: str) -> Session:
         return await self._tether.sessions.open((await self._row(id)).id)
 
-    async def _settled(self, row: SessionRow) -> dict[str, Any]:
+    async def _settled(self, row: SessionRow) -> ShownSession:
         await self._tether.sessions.record.flush()
         return await self._tether.current.shown(await self._tether.sessions.find(row.id))
 
-    async def _people(self, session: Session) -> dict[str, Any]:
+    async def _people(self, session: Session) -> SessionPeople:
         people = self._tether.sessions.participants
         await self._tether.sessions.record.flush()
         return {
@@ -171,7 +206,7 @@ class SessionOperations:
         }
 
 
-async def moved(tether: TetherService, session: Session) -> dict[str, Any]:
+async def moved(tether: TetherService, session: Session) -> ShownSession:
     """Takes connected phones to a session; the answer shows it."""
     tether.move_to(session)
     await tether.sessions.record.flush()

@@ -44,7 +44,7 @@ class SessionPacking:
     def pack(self, session: str, target: Path, *, allow: frozenset[str], overwrite: bool) -> dict[str, Any]:
         """Packs the session whose id begins so; the newest for "".
 
-        Raises ``NotFoundError``, ``AmbiguousError``, ``SessionTooLargeError``, ``SecretsFoundError`` for what looks
+        Raises ``NotFoundError``, ``AmbiguousError``, ``session_too_large``, ``SecretsFoundError`` for what looks
         like a secret and is not allowed, ``TwinConflictError`` where there is such a file.
         """
         from rappd.sessions.session_export import session_content
@@ -86,10 +86,10 @@ class SessionPacking:
             "allowed": [{"path": one.path, "line": one.line, "what": one.what} for one in scan_.findings],
             "signature": str(signature), "session": row.id, "events": len(content.events),
         }  # fmt: skip
-        told = (
+        message = (
             f"{content.title} is packed: {target}, {len(content.events)} events, {format_bytes(len(octets))}."
         )
-        return {"packed": packed, "message": told}
+        return {"packed": packed, "message": message}
 
     def _cast(self, records: list[Event]) -> Cast:
         places = TwinLayout(self._home.root)

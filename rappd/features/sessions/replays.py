@@ -7,12 +7,20 @@ import hashlib
 import hmac
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
-from rappd.features.eggs.waiting import UploadedEggs, whole_path
+from rappd.features.eggs.uploaded_eggs import UploadedEggs, whole_path
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.sessions.operations import moved
-from rappd.sessions.speakers import OWNER as OWNER_SPEAKER
+from rappd.sessions.participants import OWNER as OWNER_SPEAKER
+from rappd.sessions.session_of_phones import ShownSession
+from rappd.sessions.session_replay import (
+    ReplayMaterial,
+    SessionEggView,
+    branch_from_egg,
+    described,
+    replayed,
+)
 from rappd.tether.service import TetherService
 
 if TYPE_CHECKING:
@@ -22,6 +30,24 @@ _FRAME_KEY = secrets.token_bytes(32)
 """Frames end with the process that gave their address."""
 
 
+class WaitingReplay(SessionEggView):
+    """A session egg that waits here under ``id``."""
+
+    id: str
+
+
+class ReplayOpened(TypedDict):
+    """A session egg that was checked."""
+
+    egg: WaitingReplay
+
+
+class ReplayShown(ReplayOpened, ReplayMaterial):
+    """A session egg with its events, and the path of the replay's page."""
+
+    frame: str
+
+
 class ReplayOperations:
     """``id``: the one under which a session egg waits in ``waiting``."""
 
@@ -29,9 +55,8 @@ class ReplayOperations:
         self._waiting, self._tether = waiting, tether
 
     @operation("replays.open", "POST", "/sessions/eggs", right=OWNER)
-    async def open(self, path: Text) -> dict[str, Any]:
+    async def open(self, path: Text) -> ReplayOpened:
         """Checks the session egg at `path` on this machine and keeps a copy for a day, under the answer's `id`."""
-        from rappd.sessions.session_replay import described
         from twins.eggs.readers.sessions import read_session
 
         file = whole_path(path)
@@ -46,22 +71,18 @@ class ReplayOperations:
         return {"egg": {"id": self._waiting.id_of(kept), **described(content)}}
 
     @operation("replays.show", "GET", "/sessions/eggs/{id}", right=OWNER)
-    async def show(self, id: str) -> dict[str, Any]:
+    async def show(self, id: str) -> ReplayShown:
         """A session egg that waits here, with its events, and `frame`: the path of the replay's page at `localhost`.
 
         Where the egg brought a page of another maker (`foreign`), that is at the same path with `/own` behind it.
         """
-        from rappd.sessions.session_replay import described, replayed
-
         content = await content_of(self._waiting, id)
         frame = f"/sessions/frames/{_frame_key(id)}/{id}"
         return {"egg": {"id": id, **described(content)}, "frame": frame, **replayed(content)}
 
     @operation("replays.branch", "POST", "/sessions/eggs/{id}/branch", right=OWNER)
-    async def branch(self, id: str, at_event: int | None = None) -> dict[str, Any]:
+    async def branch(self, id: str, at_event: int | None = None) -> ShownSession:
         """Starts a session with the egg's events up to the number `at_event` (without it: all), and takes phones there."""
-        from rappd.sessions.session_replay import branch_from_egg
-
         content = await content_of(self._waiting, id)
         session = await branch_from_egg(self._tether.sessions, content, at_event, OWNER_SPEAKER)
         return await moved(self._tether, session)

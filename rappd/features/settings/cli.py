@@ -21,7 +21,7 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import tilde
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import cells
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -40,7 +40,6 @@ def config() -> None:
 
 @config.command()
 @click.argument("name", required=False, shell_complete=setting_names)
-@JSON
 def show(name: str | None, printer: Printer) -> None:
     """Every setting, or one: its value and where it came from."""
     settings = Settings.load(Home.here())
@@ -52,9 +51,7 @@ def show(name: str | None, printer: Printer) -> None:
 
 @config.command("set", context_settings={"ignore_unknown_options": True})  # a secret may begin with "-"
 @click.argument("name", shell_complete=setting_names)
-@click.argument("value", required=False)
-@JSON
-def set_(name: str, value: str | None, printer: Printer) -> None:
+def set_(name: str, printer: Printer, value: str | None = None) -> None:
     """Write a setting down; a running daemon takes live ones over at once.
 
     A secret is better given without VALUE: it is then asked for, or read from stdin.
@@ -85,7 +82,6 @@ def _show_later() -> None:
 
 @config.command()
 @click.argument("name", shell_complete=setting_names)
-@JSON
 def unset(name: str, printer: Printer) -> None:
     """Take a setting out of both files; its default counts again."""
     home = Home.here()
@@ -101,7 +97,6 @@ def unset(name: str, printer: Printer) -> None:
 
 
 @config.command()
-@JSON
 def path(printer: Printer) -> None:
     """Show the path of the settings file."""
     found = str(Home.here().config)

@@ -12,14 +12,15 @@ import click
 
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import print_status
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.features.eggs.cli_options import whole
-from rappd.features.snapshots.bars import machine_bars
 from rappd.features.snapshots.members_cli import ask_for_tokens, variables_of_terminal
+from rappd.features.snapshots.progress_bars import machine_bars
 from rappd.features.snapshots.text import show_drill, show_schedule, show_snapshot, show_snapshots
 
 _PARTIAL = 7
@@ -27,7 +28,7 @@ _SECONDS = 3600.0
 """Work may say nothing for so long."""
 
 
-@click.command()
+@cli_command()
 @click.option("--out", "-o", default="", metavar="FILE", help="Where to; without it, among the home's eggs.")
 @click.option("--name", default="", help="What to call it; without it, the date and time.")
 @click.option("--only", multiple=True, metavar="MACHINE", help="Of the other machines, only this one.")
@@ -38,7 +39,6 @@ _SECONDS = 3600.0
 @click.option("--allow", multiple=True, metavar="ID", help="Let a likely secret travel, by its id.")
 @click.option("--force", is_flag=True, help="Replace FILE.")
 @click.option("--no-drill", is_flag=True, help="Do not try whether it can be restored.")
-@JSON
 def snapshot(
     out: str,
     name: str,
@@ -88,16 +88,13 @@ def snapshot(
     return 1 if done["untried"] or (drilled is not None and drilled["problem"]) else 0
 
 
-@click.command()
-@JSON
+@cli_command()
 def snapshots(printer: Printer) -> None:
     """List the backups of all machines (snapshots), the newest first, and whether each can be restored."""
     printer.result(HomeClient(Home.here(), reads=True).do("snapshots.list"), show_snapshots)
 
 
-@click.command()
-@click.argument("snapshot")
-@JSON
+@cli_command()
 def drill(snapshot: str, printer: Printer) -> int:
     """Hatch SNAPSHOT into a scratch folder, compare every file, and throw it away."""
     home = HomeClient(Home.here(), timeout=_SECONDS)
@@ -106,10 +103,7 @@ def drill(snapshot: str, printer: Printer) -> int:
     return 1 if found["snapshot"]["drill"]["problem"] else 0
 
 
-@click.command()
-@click.argument("before")
-@click.argument("after")
-@JSON
+@cli_command()
 def diff(before: str, after: str, printer: Printer) -> None:
     """Show the differences between two snapshots, by name or file."""
     from neighborhoods.snapshot.diff import compare_snapshots
@@ -119,7 +113,7 @@ def diff(before: str, after: str, printer: Printer) -> None:
     printer.result(found.as_json(), show_differences, found)
 
 
-@click.command()
+@cli_command()
 @click.argument("rule", nargs=-1, metavar="[RULE|off]")
 @click.option(
     "--keep", type=click.IntRange(min=1), metavar="N", help="Keep the last N whole ones; 7 without it."
@@ -127,7 +121,6 @@ def diff(before: str, after: str, printer: Printer) -> None:
 @click.option(
     "--zone", default=None, metavar="ZONE", help="Time zone, like Europe/Berlin; without it, this machine's."
 )
-@JSON
 def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, printer: Printer) -> None:
     """Back up all machines (a snapshot) at set times: daily 03:00, weekly sunday 03:00, every 6 hours; off ends it.
 
@@ -143,8 +136,12 @@ def schedule(rule: tuple[str, ...], keep: int | None, zone: str | None, printer:
         daemon = ControlClient(Home.here())
         present = daemon.do("schedule.show")["schedule"] or {}
         zone = present.get("zone") if zone is None else zone
-        said = {"rule": text or present.get("rule", ""), "keep": keep or present.get("keep"), "zone": zone}
-        found = daemon.do("schedule.set", **said)
+        schedule = {
+            "rule": text or present.get("rule", ""),
+            "keep": keep or present.get("keep"),
+            "zone": zone,
+        }
+        found = daemon.do("schedule.set", **schedule)
     printer.result(found, show_schedule, found["schedule"])
 
 
@@ -164,5 +161,5 @@ def followed(
 
 
 def snapshot_at(text: str) -> Path:
-    """The file that a path, or a snapshot's name, means. Raises ``NoSuchSnapshotError``."""
+    """The file that a path, or a snapshot's name, means. Raises ``no_such_snapshot``."""
     return SnapshotFolder(Home.here().root).find(text)

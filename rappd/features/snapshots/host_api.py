@@ -7,14 +7,16 @@ end becomes a notice.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from neighborhoods.snapshot.errors import NoSuchSnapshotError
+from neighborhoods.errors import NeighborhoodError
 from neighborhoods.snapshot.snapshot_folder import SnapshotRecord
 from rappd.dispatch.turns import Turn
 from rappd.features.operation import agent_operation
+from rappd.features.snapshots.answers import RestorePlanned, RestoreSteps
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.progress import ended_line
 
@@ -28,13 +30,14 @@ class NeighborhoodHostApi:
     """Verbs by their names. Answers are JSON objects; raises ``ReportableError``.
 
     A restore that would write to other machines begins only when the same restore was planned here before, and
-    ``confirm`` is true: what is approved is the digest of the plan that was shown.
+    ``confirm`` is true: what is approved is the digest of the plan that was shown. Until then it waits, for phones, too;
+    one that a phone answered is shown anew.
     """
 
     def __init__(self, snapshots: SnapshotOperations, signer_name: Callable[[str], str]) -> None:
         self._snapshots, self._signer_name = snapshots, signer_name
-        self._shown: dict[tuple[str, str], str] = {}
-        """Digests of the plans that were shown, by snapshot and options."""
+        self._shown: dict[tuple[str, str], tuple[str, str]] = {}
+        """By snapshot and options: digests of the plans that were shown, and the ids of those that wait for a yes."""
 
     @agent_operation("neighborhood.snapshot")
     async def snapshot(self, name: str = "", options: Options = None) -> dict[str, Any]:
@@ -56,14 +59,16 @@ class NeighborhoodHostApi:
         for record in await asyncio.to_thread(folder.listing):
             if record.is_there:
                 return Path(record.path)
-        raise NoSuchSnapshotError("There is no snapshot yet.", do="rappd neighborhood snapshot")
+        raise NeighborhoodError(
+            "There is no snapshot yet.", do="rappd neighborhood snapshot", code="no_such_snapshot"
+        )
 
     @agent_operation("neighborhood.plan")
-    async def plan(self, egg: str = "", options: Options = None) -> dict[str, Any]:
+    async def plan(self, egg: str = "", options: Options = None) -> RestorePlanned:
         """Plans the restore of a snapshot."""
         path = await self._path(egg)
         found = await self._snapshots.plan(str(path), options or {})
-        self._shown[_key(path, found["plan"])] = found["plan"]["digest"]
+        self._shown[_key(path, found["plan"])] = found["plan"]["digest"], ""
         return found
 
     @agent_operation("neighborhood.hatch")
@@ -77,20 +82,25 @@ class NeighborhoodHostApi:
         from neighborhoods.snapshot.plan import writes_elsewhere
 
         if not approved and writes_elsewhere(planned):
-            if not confirm or key not in self._shown:
-                self._shown[key] = planned["digest"]
+            waits = {one.id for one in self._snapshots.open_restores.all()}
+            if not confirm or key not in self._shown or self._shown[key][1] not in {"", *waits}:
+                id = hashlib.sha256(repr(key).encode()).hexdigest()
+                self._shown[key] = planned["digest"], id
+                self._snapshots.open_restores.hold(id, path, options, planned["digest"])
                 return {"plan": planned, "needs_yes": True}
-            approved = self._shown[key]
-        turn = await self._snapshots.restore(str(path), approved or planned["digest"], options)
-        self._shown.pop(key, None)
+            approved = self._shown[key][0]
+        _, id = self._shown.pop(key, ("", ""))
+        turn = await self._snapshots.restore(str(path), approved or planned["digest"], options, id=id)
         return await self._so_far(turn)
 
     async def _so_far(self, turn: Turn) -> dict[str, Any]:
         done = await self._snapshots.so_far(turn, WAIT_SECONDS)
-        return await self._snapshots.work() if done is None else {**done, "message": ended_line(done)}
+        if done is None:
+            return {"work": self._snapshots.under_way()}
+        return {**done, "message": ended_line(done)}
 
 
-def _key(path: Path, plan: dict[str, Any]) -> tuple[str, str]:
+def _key(path: Path, plan: RestoreSteps) -> tuple[str, str]:
     return str(path), repr(sorted(plan["options"].items()))
 
 
@@ -98,7 +108,9 @@ def _snapshot_view(
     path: Path, record: SnapshotRecord | None, signer_name: Callable[[str], str]
 ) -> dict[str, Any]:
     """Reads and checks the whole egg. Raises what ``SnapshotContents.open`` raises. Blocks on the disk."""
-    from neighborhoods.snapshot.contents import SnapshotContents  # reading eggs costs what a start must not
+    from neighborhoods.snapshot.snapshot_contents import (
+        SnapshotContents,  # reading eggs costs what a start must not
+    )
 
     contents = SnapshotContents.open(path)
     with contents.opened as opened:

@@ -14,12 +14,12 @@ from typing import Any, cast
 from envelopes.errors import ReportableError
 from neighborhoods.errors import BadMemberError, MemberError, MemberUnreachableError
 from neighborhoods.peer import Peer
-from neighborhoods.snapshot.contents import PeerBlock
+from neighborhoods.peer_store import PeerStore
 from neighborhoods.snapshot.member_coordinates import read_coordinates
-from neighborhoods.snapshot.member_failures import as_failure
-from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport
+from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport, as_failure
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
+from neighborhoods.snapshot.snapshot_contents import PeerBlock
 from neighborhoods.snapshot.token_uses import TokenUse, TokenUses, host_of, refusal
 from neighborhoods.snapshot.transports.far_rappd import FarRappd
 from neighborhoods.snapshot.transports.folder import FolderTransport
@@ -33,36 +33,45 @@ from neighborhoods.transport import peer_snapshots
 from neighborhoods.transport.peer_client import PeerClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError
+from rappd.features.snapshots.answers import MembersProbed, ProbeShown
 from rappd.features.snapshots.member_eggs import egg_maker
-from rappd.federation.service import FederationService
+from rappd.features.snapshots.progress import UnaskedToken
+from rappd.federation.availability import Deferred
 from rappd.settings.load import Settings
 
-SendEgg = Callable[..., Awaitable[dict[str, Any]]]
+SendEgg = Callable[..., Awaitable[Mapping[str, Any]]]
 """Sends an egg to a peer, by its fingerprint: ``EggTransferOperations.send``."""
 
 
 class PairedMachine:
     """A paired machine as its rappd gives it, over the connections of this one's."""
 
-    def __init__(self, machines: FederationService, send: SendEgg, name: str, fingerprint: str) -> None:
+    def __init__(
+        self,
+        peers: PeerStore,
+        peer_client: Deferred[PeerClient],
+        send: SendEgg,
+        name: str,
+        fingerprint: str,
+    ) -> None:
         """``name`` is for people."""
-        self._machines, self._send = machines, send
+        self._peers, self._peer_client, self._send = peers, peer_client, send
         self._name, self._fingerprint = name, fingerprint
 
     async def answer(self, path: str) -> bytes:
         """The answer to a GET of ``path``. Raises ``MemberError``."""
-        with self._told():
+        with self._as_member_errors():
             return await peer_snapshots.answer(*await self._reached(), path)
 
     async def stream(self, path: str) -> AsyncIterator[bytes]:
         """The answer to a GET of ``path``, in pieces. Raises ``MemberError``."""
-        with self._told():
+        with self._as_member_errors():
             async for piece in peer_snapshots.stream(*await self._reached(), path):
                 yield piece
 
     async def send_egg(self, egg: Path) -> bool:
         """Sends an egg there; true when it has arrived. Raises ``MemberError``."""
-        with self._told():
+        with self._as_member_errors():
             found = await self._send(self._fingerprint, path=str(egg))
         return bool(found["sent"]["state"] == "done")
 
@@ -70,11 +79,10 @@ class PairedMachine:
         """Nothing is kept open."""
 
     async def _reached(self) -> tuple[PeerClient, Peer]:
-        parts = await self._machines.available()
-        return parts.carrier, self._machines.peer_store.find(self._fingerprint)
+        return await self._peer_client.ready(), self._peers.find(self._fingerprint)
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _as_member_errors(self) -> Iterator[None]:
         try:
             yield
         except MemberError:
@@ -107,11 +115,11 @@ class NeighborhoodMembers:
         own = listing["self"]
         self._name = str(own.get("name", ""))
         self._home, self._settings, self._source_of = home, settings, source_of
-        told = {
+        paired = {
             name: value for name, value in (lent or {}).items() if "\0" not in value
         }  # no environment has it
-        self._environment = ChainMap(told, os.environ)
-        self.roster = members(
+        self._environment = ChainMap(paired, os.environ)
+        self.members = members(
             listing["peers"],
             read_coordinates(home.root / "peers.json"),
             own_fingerprint=str(own.get("fingerprint", "")),
@@ -133,10 +141,10 @@ class NeighborhoodMembers:
 
     def variables(self) -> list[str]:
         """The variables that reading the members looks at: of the SSH agent, and of tokens in ``peers.json``."""
-        found = (one.coordinates.auth_token_env for one in self.roster if one.coordinates)
+        found = (one.coordinates.auth_token_env for one in self.members if one.coordinates)
         return [SSH_AGENT, *sorted(filter(None, set(found)))]
 
-    def unasked_tokens(self, names: Sequence[str] = ()) -> list[dict[str, str]]:
+    def unasked_tokens(self, names: Sequence[str] = ()) -> list[UnaskedToken]:
         """The tokens that peers.json sends somewhere and that nobody has allowed yet, of these members."""
         asked = [(one.name, self._unasked_token(one)) for one in self.chosen(names)]
         return [
@@ -169,13 +177,13 @@ class NeighborhoodMembers:
         """The others that ``peers.json`` names with an address alone, each with why ``to_read`` leaves it out."""
         return {
             one.name: no_way(one)
-            for one in self.roster
+            for one in self.members
             if one.coordinates and not (one.way or one.is_mine or one.is_self)
         }
 
     def way_to(self, block: PeerBlock) -> MemberTransport | None:
         """The way to a machine of an egg: as the roster has it, else as the egg says. None where there is none."""
-        for member in self.roster:
+        for member in self.members:
             if member.name == block.name:
                 if member.way == "rappd" and member.whose != "mine":
                     return None  # a name alone sends nothing of this owner's to a friend
@@ -188,7 +196,7 @@ class NeighborhoodMembers:
 
     def chosen(self, names: Sequence[str] = ()) -> list[Member]:
         """The members of these names, all without any. Raises ``NoSuchMemberError``, ``BadMemberError``."""
-        return [find_member(self.roster, name) for name in names] if names else list(self.roster)
+        return [find_member(self.members, name) for name in names] if names else list(self.members)
 
     def transport(self, member: Member) -> MemberTransport | None:
         """The way to a member; None where there is none, or where it is this machine."""
@@ -237,15 +245,15 @@ class NeighborhoodMembers:
             return None
         return FarRappd(member.name, found.ssh, self._connections, own_home=self._home.root)
 
-    async def probe(self, names: Sequence[str] = ()) -> dict[str, Any]:
-        """Asks every member whether it can be read now: ``{"members": [row with "probe"]}``."""
+    async def probe(self, names: Sequence[str] = ()) -> MembersProbed:
+        """Asks every member whether it can be read now."""
         chosen = self.chosen(names)
         probes = await asyncio.gather(*map(self._probe, chosen))
         return {
             "members": [{**one.as_json(), "probe": probe} for one, probe in zip(chosen, probes, strict=True)]
         }
 
-    async def _probe(self, member: Member) -> dict[str, Any]:
+    async def _probe(self, member: Member) -> ProbeShown:
         if member.is_self:
             return _row(MemberProbe(True, "this machine itself; its own part of a snapshot holds it"))
         transport = self.transport(member)
@@ -256,9 +264,12 @@ class NeighborhoodMembers:
             if found.reachable:
                 listed = (await transport.list()).twins
                 read = [twin.name for twin in listed if not twin.failure]
-                unread = [{"name": twin.name, "reason": twin.failure} for twin in listed if twin.failure]
-                row = {**_row(found), "twins": len(read), "named": read}
-                return row | ({"unread": unread} if unread else {})
+                row: ProbeShown = {**_row(found), "twins": len(read), "named": read}
+                if any(twin.failure for twin in listed):
+                    row["unread"] = [
+                        {"name": twin.name, "reason": twin.failure} for twin in listed if twin.failure
+                    ]
+                return row
         except Exception as error:  # noqa: BLE001 - logged there; the other members are asked all the same
             return _row(MemberProbe(False, as_failure(member.name, error).with_advice()))
         finally:
@@ -278,7 +289,7 @@ def no_way(member: Member) -> str:
     return "no way to read it: add ssh_host to its entry in peers.json"
 
 
-def _row(probe: MemberProbe) -> dict[str, Any]:
+def _row(probe: MemberProbe) -> ProbeShown:
     return {
         "reachable": probe.reachable,
         "detail": probe.detail,

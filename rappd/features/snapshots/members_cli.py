@@ -8,14 +8,15 @@ from typing import Any
 import click
 import msgspec
 
-from agents.runtime import programs
+from agents.programs import programs
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.token_uses import TokenUses
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.completion_names import peer_names
 from rappd.cli.console import arrow, command, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table, table
 from rappd.daemon.home import Home
@@ -26,17 +27,15 @@ _PARTIAL = 7
 _SECONDS = 3600.0
 
 
-@click.command()
-@JSON
+@cli_command()
 def members(printer: Printer) -> None:
     """List your machines: paired, found, and written down in peers.json."""
     found = HomeClient(Home.here(), reads=True).do("snapshots.members")
     printer.result(found, _show_members, found["members"])
 
 
-@click.command()
+@cli_command()
 @click.argument("machine", nargs=-1, shell_complete=peer_names)
-@JSON
 def probe(machine: tuple[str, ...], printer: Printer) -> int:
     """Ask whether each MACHINE can be read now; all without any. Nothing is written."""
     home = HomeClient(Home.here(), reads=True, timeout=_SECONDS)
@@ -69,10 +68,8 @@ def ask_for_tokens(
             TokenUses(Home.here().token_uses).allow(variable, host)
 
 
-@click.command()
-@click.argument("file")
+@cli_command()
 @click.argument("peer", shell_complete=peer_names)
-@JSON
 def send(file: str, peer: str, printer: Printer) -> None:
     """Send the snapshot FILE, or of that name, to PEER, sealed for it. There it waits until its owner hatches it.
 
@@ -81,12 +78,9 @@ def send(file: str, peer: str, printer: Printer) -> None:
     send_egg(SnapshotFolder(Home.here().root).find(file), peer, printer)
 
 
-@click.command()
-@click.argument("variable", required=False)
-@click.argument("host", required=False)
+@cli_command()
 @click.option("--remove", is_flag=True, help="Take the yes back.")
-@JSON
-def token(variable: str | None, host: str | None, remove: bool, printer: Printer) -> None:
+def token(*, variable: str | None = None, host: str | None = None, remove: bool, printer: Printer) -> None:
     """Let the value of VARIABLE go to HOST, where peers.json says so (auth_token_env); alone: list what is allowed.
 
     peers.json may be a copy of somebody else's: no variable goes anywhere before you said so here.
@@ -154,17 +148,17 @@ def _show_probe(row: dict[str, Any]) -> None:
         why = strip_control(probe["detail"]).removeprefix(f"{name}: ")
         print_out(f"{status_mark('bad')} {name}: {why}")
         return
-    said = [strip_control(probe["detail"])] if probe["detail"] else []
+    details = [strip_control(probe["detail"])] if probe["detail"] else []
     if "twins" in probe:
-        said.append(count(int(probe["twins"]), "twin"))
+        details.append(count(int(probe["twins"]), "twin"))
     if probe["free_bytes"] >= 0:
-        said.append(f"{format_bytes(probe['free_bytes'])} free")
+        details.append(f"{format_bytes(probe['free_bytes'])} free")
     if not row["self"]:
-        said.append(
+        details.append(
             f"rappd {strip_control(probe['rappd_version'])}" if probe["rappd_version"] else "no rappd"
         )
-        said.append(f"{probe['took_ms']:.0f} ms")
-    print_out(f"{status_mark('good')} {name}: {', '.join(said)}")
+        details.append(f"{probe['took_ms']:.0f} ms")
+    print_out(f"{status_mark('good')} {name}: {', '.join(details)}")
     for one in probe.get("unread", ()):
-        told = f"{one['name']} cannot be read: {one['reason']}"
-        print_out(f"  {status_mark('bad')} {wrapped(strip_control(told), 4)}")
+        reason = f"{one['name']} cannot be read: {one['reason']}"
+        print_out(f"  {status_mark('bad')} {wrapped(strip_control(reason), 4)}")

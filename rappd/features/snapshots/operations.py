@@ -8,21 +8,45 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
 
 from envelopes.events import Emit
-from neighborhoods.snapshot.errors import SnapshotRunningError
+from neighborhoods.errors import SnapshotRunningError
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, UsageProblemError
-from rappd.features.eggs.waiting import whole_path
-from rappd.features.operation import OWNER, Text, operation
-from rappd.features.snapshots.progress import DRILL, RESTORE, SNAPSHOT, SnapshotWork, ended_line
-from rappd.features.snapshots.restoring import SnapshotRestorer
+from rappd.features.eggs.answers import EggsCompared
+from rappd.features.eggs.uploaded_eggs import whole_path
+from rappd.features.operation import OWNER, Status, Text, operation
+from rappd.features.snapshots.answers import (
+    Members,
+    MembersProbed,
+    RestorePlanned,
+    SnapshotDrilled,
+    SnapshotOverview,
+    SnapshotRestored,
+    Snapshots,
+    SnapshotTaken,
+    UnaskedTokens,
+    VariableNames,
+    Work,
+    WorkCancelled,
+)
+from rappd.features.snapshots.progress import (
+    DRILL,
+    RESTORE,
+    SNAPSHOT,
+    SnapshotWork,
+    WorkView,
+    ended_line,
+)
+from rappd.features.snapshots.restoring import OpenRestore, OpenRestores, SnapshotRestorer
+from rappd.features.snapshots.schedule import Schedule
 from rappd.features.snapshots.taking import SnapshotTaker
 from rappd.notices.notices import Notices
+from twins.installer.errors import PlanChangedError
 from twins.work_progress import WorkCancelledError
 
 if TYPE_CHECKING:
@@ -59,19 +83,19 @@ class SnapshotOperations:
         taker: SnapshotTaker,
         restorer: SnapshotRestorer,
         folder: SnapshotFolder,
-        roster: Roster,
+        read_members: Roster,
         dispatcher: Dispatcher,
         notices: Notices,
         *,
         flush: Callable[[], Awaitable[object]],
         open_calls: Callable[[], Awaitable[int]],
-        schedule: Callable[[], dict[str, Any]],
+        schedule: Callable[[], Schedule],
     ) -> None:
         """``flush`` makes what was said up to now readable, ``open_calls`` counts those that came back with a snapshot.
 
         ``schedule`` gives the schedule as screens show it.
         """
-        self.folder, self.roster = folder, roster
+        self.folder, self.read_members, self.open_restores = folder, read_members, OpenRestores()
         self._taker, self._restorer = taker, restorer
         self._dispatcher, self._notices = dispatcher, notices
         self._flush, self._open_calls, self._schedule = flush, open_calls, schedule
@@ -85,7 +109,7 @@ class SnapshotOperations:
                 task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def under_way(self) -> dict[str, Any] | None:
+    def under_way(self) -> WorkView | None:
         """The state of the work that is under way."""
         return self._work.as_json() if self._work is not None else None
 
@@ -95,54 +119,55 @@ class SnapshotOperations:
         return work, await asyncio.to_thread(self.folder.version), repr(self._schedule())
 
     @operation("snapshots.overview", "GET", "/neighborhood", right=OWNER)
-    async def overview(self) -> dict[str, Any]:
+    async def overview(self) -> SnapshotOverview:
         """The machines, the snapshots, the newest first, their `schedule`, and the `work` that is under way. Asks no machine."""
-        return {**await self.members(), **await self.listing(), "work": self.under_way()}
+        found, kept = await self.members(), await self.listing()
+        return {**found, **kept, "work": self.under_way()}
 
     @operation("snapshots.members", "GET", "/neighborhood/members", right=OWNER)
-    async def members(self) -> dict[str, Any]:
+    async def members(self) -> Members:
         """The machines: paired ones, found ones, and those that `peers.json` names. Asks none."""
-        return {"members": [member.as_json() for member in (await self.roster()).roster]}
+        return {"members": [member.as_json() for member in (await self.read_members()).members]}
 
     @operation(
         "snapshots.list", "GET", "/neighborhood/snapshots", right=OWNER, agents="neighborhood.snapshots"
     )
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> Snapshots:
         """Every snapshot that was taken here, the newest first, and their `schedule`."""
         records = await asyncio.to_thread(self.folder.listing)
         rows = await asyncio.to_thread(lambda: [record.as_json() for record in records])
-        return {"snapshots": rows, **self._schedule()}
+        return {"snapshots": rows, "schedule": self._schedule()["schedule"]}
 
     @operation("snapshots.work", "GET", "/neighborhood/work", right=OWNER, agents="neighborhood.status")
-    async def work(self) -> dict[str, Any]:
+    async def work(self) -> Work:
         """The snapshot, drill or restore that is under way, and how far it is; else null."""
         return {"work": self.under_way()}
 
     @operation("snapshots.variables", "GET", "/neighborhood/variables", right=OWNER)
-    async def variables(self) -> dict[str, Any]:
+    async def variables(self) -> VariableNames:
         """The names of the variables that reading the machines looks at: what may be sent as `variables` of a snapshot."""
-        return {"variables": (await self.roster()).variables()}
+        return {"variables": (await self.read_members()).variables()}
 
     @operation("snapshots.unasked_tokens", "POST", "/neighborhood/unasked_tokens", right=OWNER)
     async def unasked_tokens(
         self, machines: list[str] | None = None, variables: Variables = None
-    ) -> dict[str, Any]:
+    ) -> UnaskedTokens:
         """The variables with tokens that `peers.json` sends to a host for these `machines`, and that nobody allowed yet."""
-        roster = await self.roster(variables)
-        return {"unasked": await asyncio.to_thread(roster.unasked_tokens, machines or ())}
+        members = await self.read_members(variables)
+        return {"unasked": await asyncio.to_thread(members.unasked_tokens, machines or ())}
 
     @operation("snapshots.probe", "POST", "/neighborhood/probe", right=OWNER)
-    async def probe(self, machines: list[str] | None = None, variables: Variables = None) -> dict[str, Any]:
+    async def probe(self, machines: list[str] | None = None, variables: Variables = None) -> MembersProbed:
         """Asks these `machines`, every one without any, whether a snapshot can read it now, and which twins live there."""
-        return await (await self.roster(variables)).probe(machines or ())
+        return await (await self.read_members(variables)).probe(machines or ())
 
     @operation("snapshots.diff", "POST", "/neighborhood/diff", right=OWNER)
-    async def diff(self, before: Text, after: Text) -> dict[str, Any]:
+    async def diff(self, before: Text, after: Text) -> EggsCompared:
         """The differences between two snapshots, `before` and `after`, each by its name or path."""
         from neighborhoods.snapshot.diff import compare_snapshots
 
         paths = await self._find(before), await self._find(after)
-        return (await asyncio.to_thread(compare_snapshots, *paths)).as_json()
+        return cast(EggsCompared, (await asyncio.to_thread(compare_snapshots, *paths)).as_json())
 
     @operation("snapshots.take", "POST", "/neighborhood/snapshot", right=OWNER)
     async def take(
@@ -156,7 +181,7 @@ class SnapshotOperations:
         drill: bool = True,
         variables: Variables = None,
         work: str = "",
-    ) -> Turn:
+    ) -> Annotated[Turn, SnapshotTaken]:
         """Takes a snapshot of all machines, called `name`, and drills it. `options` as in its manifest.
 
         `only`: of the other machines, these. `into` is the path of its file, which `overwrite` replaces; without it,
@@ -170,9 +195,9 @@ class SnapshotOperations:
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
             await self._flush()
-            roster = await self.roster(variables)
+            members = await self.read_members(variables)
             done = await self._taker.snapshot(
-                roster.to_read(only or ()),
+                members.to_read(only or ()),
                 target=target,
                 name=name,
                 options=chosen,
@@ -181,7 +206,7 @@ class SnapshotOperations:
                 drill=drill,
                 tell=work.tell,
             )
-            return {**done.as_json(), "no_way": {} if only else roster.without_a_way()}
+            return {**done.as_json(), "no_way": {} if only else members.without_a_way()}
 
         return self._begin(SNAPSHOT, run, work)
 
@@ -190,19 +215,19 @@ class SnapshotOperations:
 
         Raises ``SnapshotRunningError``, ``WorkCancelledError``, and what makes it fail.
         """
-        taken: list[SnapshotResult] = []
+        results: list[SnapshotResult] = []
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
             await self._flush()
-            peers = (await self.roster()).to_read()
-            taken.append(await self._taker.snapshot(peers, scheduled=True, tell=work.tell))
-            return taken[0].as_json()
+            peers = (await self.read_members()).to_read()
+            results.append(await self._taker.snapshot(peers, scheduled=True, tell=work.tell))
+            return results[0].as_json()
 
         await self._begin(SNAPSHOT, run).reply()
-        return taken[0]
+        return results[0]
 
     @operation("snapshots.drill", "POST", "/neighborhood/drill", right=OWNER)
-    async def drill(self, snapshot: Text, work: str = "") -> Turn:
+    async def drill(self, snapshot: Text, work: str = "") -> Annotated[Turn, SnapshotDrilled]:
         """Hatches a `snapshot` (name or path) into a scratch folder and compares every file. Events as of a snapshot."""
         path = await self._find(snapshot)
 
@@ -213,12 +238,28 @@ class SnapshotOperations:
 
     @operation("snapshots.plan", "POST", "/neighborhood/plan", right=OWNER)
     async def plan(
-        self, snapshot: Text, options: dict[str, Any] | None = None, variables: Variables = None
-    ) -> dict[str, Any]:
-        """The plan for bringing a `snapshot` (name or path) back with these `options`; writes nothing anywhere."""
+        self, snapshot: Text, options: dict[str, Any] | None = None, variables: Variables = None, id: str = ""
+    ) -> RestorePlanned:
+        """The plan for bringing a `snapshot` (name or path) back with these `options`; writes nothing anywhere.
+
+        With an `id` of your own it waits under it for a yes or no, on your screen or on a phone that may approve, until
+        it is answered, let go, or a day old; the plan for other options takes its place.
+        """
         chosen = restore_options(options or {})
-        roster = await self.roster(variables)
-        return await self._restorer.plan(await self._find(snapshot), chosen, roster.way_to)
+        members = await self.read_members(variables)
+        path = await self._find(snapshot)
+        found = await self._restorer.plan(path, chosen, members.way_to)
+        if id and not found["plan"]["nothing_to_do"]:
+            self.open_restores.hold(id[:100], path, options or {}, found["plan"]["digest"])
+        elif id:
+            self.open_restores.let_go(id[:100])
+        return found
+
+    @operation("snapshots.let_go", "DELETE", "/neighborhood/plan/{id}", right=OWNER)
+    async def let_go(self, id: str) -> Status:
+        """The plan that waits under `id` is not read any more."""
+        self.open_restores.let_go(id)
+        return {"status": "ok"}
 
     @operation("snapshots.restore", "POST", "/neighborhood/restore", right=OWNER)
     async def restore(
@@ -228,23 +269,39 @@ class SnapshotOperations:
         options: dict[str, Any] | None = None,
         variables: Variables = None,
         work: str = "",
-    ) -> Turn:
+        id: str = "",
+    ) -> Annotated[Turn, SnapshotRestored]:
         """Brings a `snapshot` back, here and on the other machines. Events as of a snapshot.
 
         `approved`, which must be there, is the digest of the plan for these `options`; another one by now is
-        refused with `plan_changed`, and nothing is written.
+        refused with `plan_changed`, and nothing is written. `id` is that of a plan that waits: one that was answered
+        meanwhile is refused with `not_found`.
         """
         chosen, path = restore_options(options or {}), await self._find(snapshot)
+        answered = self.open_restores.take(id[:100]) if id else None
 
         async def run(work: SnapshotWork) -> dict[str, Any]:
-            way_to = (await self.roster(variables)).way_to
-            done = await self._restorer.hatch(path, chosen, way_to, approved=approved, tell=work.tell)
+            way_to = (await self.read_members(variables)).way_to
+            try:
+                done = await self._restorer.hatch(path, chosen, way_to, approved=approved, tell=work.tell)
+            except (PlanChangedError, SnapshotRunningError):
+                self._put_back(answered)
+                raise
             return {**done, "open_calls": await self._tell_open_calls()}
 
-        return self._begin(RESTORE, run, work)
+        try:
+            return self._begin(RESTORE, run, work)
+        except SnapshotRunningError:
+            self._put_back(answered)
+            raise
+
+    def _put_back(self, answered: OpenRestore | None) -> None:
+        """Nothing was written: what was answered waits again."""
+        if answered is not None:
+            self.open_restores.put_back(answered)
 
     @operation("snapshots.cancel", "POST", "/neighborhood/cancel", right=OWNER)
-    async def cancel(self, work: Text) -> dict[str, Any]:
+    async def cancel(self, work: Text) -> WorkCancelled:
         """Cancels the snapshot that was begun with the id `work`, and answers once it has ended.
 
         Machines that were read already are not read again by the next one. Once its egg is written it is refused.

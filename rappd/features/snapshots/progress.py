@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from typing import Any
+from typing import Any, TypedDict
 
 from envelopes.events import Work
 from rappd.dispatch.turns import Turn
@@ -15,6 +15,27 @@ from rappd.errors import ConflictError
 SNAPSHOT, DRILL, RESTORE = "snapshot", "drill", "restore"
 
 _PACE_SECONDS = 0.1
+
+
+class WorkView(TypedDict):
+    """Work that is under way: its phase, and how far the machines, or the files of the egg, are."""
+
+    id: str
+    kind: str
+    phase: str
+    began_at: float
+    egg: str
+    machines: list[dict[str, Any]]
+    parts: dict[str, Any]
+    can_cancel: bool
+
+
+class UnaskedToken(TypedDict):
+    """A variable with a token that would be sent to a host for a machine."""
+
+    member: str
+    variable: str
+    host: str
 
 
 class SnapshotWork:
@@ -33,21 +54,21 @@ class SnapshotWork:
         self._parts: dict[str, Any] = {"done": 0, "whole": 0, "last": "", "problems": []}
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        self._told: dict[str, tuple[str, float]] = {}
+        self._reported: dict[str, tuple[str, float]] = {}
 
     def tell(self, event: dict[str, Any]) -> None:
         """Takes an event of a snapshot or restore; of a machine's bytes no more than ten a second."""
         if event["event"] == "machine":
             with self._lock:
-                state, at = self._told.get(event["machine"], ("", 0.0))
+                state, at = self._reported.get(event["machine"], ("", 0.0))
                 now = time.monotonic()
                 if event["state"] == state and now - at < _PACE_SECONDS:
                     return
-                self._told[event["machine"]] = event["state"], now
+                self._reported[event["machine"]] = event["state"], now
         with contextlib.suppress(RuntimeError):  # the daemon stops
             self._loop.call_soon_threadsafe(self._take, event)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> WorkView:
         """The state for the page and for agents."""
         return {
             "id": self.id,
@@ -104,8 +125,8 @@ def ended_line(done: dict[str, Any]) -> str:
         state = "not tried"
     else:
         state = "restorable" if row["restorable"] else f"not restorable: {row['drill']['problem']}"
-    held = f"{_many(row['machines'], 'machine')} and {_many(row['twins'], 'twin')}"
-    return f"The snapshot {row['name']} holds {held}{lacks}; it is {state}."
+    contents = f"{_many(row['machines'], 'machine')} and {_many(row['twins'], 'twin')}"
+    return f"The snapshot {row['name']} holds {contents}{lacks}; it is {state}."
 
 
 def _many(number: int, one: str) -> str:

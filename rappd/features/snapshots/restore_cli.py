@@ -18,7 +18,7 @@ from rappd.features.eggs.cli_options import egg_at
 from rappd.features.snapshots.cli import followed, snapshot_at
 from rappd.features.snapshots.members_cli import ask_for_tokens, variables_of_terminal
 from rappd.features.snapshots.text import show_open_calls, show_restore_plan, show_restored, show_way_on
-from twins.errors import UnconfirmedError
+from twins.errors import TwinError
 
 _PARTIAL = 7
 _SECONDS = 3600.0
@@ -97,19 +97,20 @@ def hatch_snapshot(
         planned = _planned(home, printer, path, given)["plan"]
         if writes_elsewhere(planned) and not yes:
             if not printer.asks:
-                raise UnconfirmedError(
+                raise TwinError(
                     "Other machines would be written to; nothing was.",
                     do="Look at the plan, then add --yes, or --approved with the digest that plan --json shows.",
+                    code="unconfirmed",
                 )
             show_restore_plan(planned, path=path)
             if not click.confirm("Write to these machines?", default=False, err=True):
                 print_out("Nothing was written.")
                 return 0
         approved = planned["digest"]
-    with progress(f"Reading {path.name}…") as line:
+    with progress(f"Reading {path.name}…") as shown:
 
         def tell(work: dict[str, Any]) -> None:
-            line(f"Hatching {work['parts']['last']}…")
+            shown(f"Hatching {work['parts']['last']}…")
 
         found = followed(
             home,
@@ -135,7 +136,7 @@ def _planned(home: HomeClient, printer: Printer, path: Path, given: dict[str, An
 
 def egg_is_snapshot(path: Path) -> bool:
     """True when the egg at ``path`` is a neighborhood's: quickly, whatever its size."""
-    from neighborhoods.snapshot.contents import is_snapshot
+    from neighborhoods.snapshot.snapshot_contents import is_snapshot
     from twins.eggs.readers.inspect import look_at
 
     with look_at(path) as opened:

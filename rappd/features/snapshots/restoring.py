@@ -3,24 +3,78 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.daemon.home import Home
+from rappd.errors import NotFoundError
 from rappd.features.eggs.operations import EggOperations
+from rappd.features.snapshots.answers import RestorePlanned, RestoreSteps
 from rappd.tenants.autostart import AutostartRegistry
 from rappd.tenants.tenants import Tenants
 from twins.installer.installer import Installer
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.capture import Tell
-    from neighborhoods.snapshot.contents import PeerBlock
     from neighborhoods.snapshot.hatch import LocalResult
     from neighborhoods.snapshot.member_transport import MemberTransport
     from neighborhoods.snapshot.plan import RestoreOptions, RestorePlan, TransportSource
+    from neighborhoods.snapshot.snapshot_contents import PeerBlock
+
+_OPEN_SECONDS = 86400.0
+"""The time that a plan waits whose reader never closed it, as long as an egg does."""
+_MOST_OPEN = 20
+
+
+class OpenRestore(NamedTuple):
+    """A restore whose plan is open on the computer. ``id`` is its reader's own; ``digest`` is that of the plan as shown there."""
+
+    id: str
+    path: Path
+    options: dict[str, Any]
+    digest: str
+    at: float
+
+
+class OpenRestores:
+    """Restores that wait for a yes or no, by their ids: on the computer, where their plan is open, or on a phone.
+
+    Kept in memory alone. All calls come from the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._open: dict[str, OpenRestore] = {}
+
+    def hold(self, id: str, path: Path, options: dict[str, Any], digest: str) -> None:
+        """Keeps a restore until it is answered or let go; a plan made anew takes the place of the former."""
+        self._open.pop(id, None)
+        self._open[id] = OpenRestore(id, path, options, digest, time.time())
+        while len(self._open) > _MOST_OPEN:
+            del self._open[next(iter(self._open))]
+
+    def all(self) -> list[OpenRestore]:
+        """The restores that wait, the latest last."""
+        oldest = time.time() - _OPEN_SECONDS
+        self._open = {id: one for id, one in self._open.items() if one.at > oldest}
+        return list(self._open.values())
+
+    def take(self, id: str) -> OpenRestore:
+        """Removes the restore that is answered. Raises ``NotFoundError`` for one that waits no more."""
+        if (found := self._open.pop(id, None)) is None:
+            raise NotFoundError("That plan does not wait here any more.", do="Open it again.")
+        return found
+
+    def put_back(self, one: OpenRestore) -> None:
+        """Keeps one that was taken, and of which nothing came."""
+        self._open.setdefault(one.id, one)
+
+    def let_go(self, id: str) -> None:
+        """Removes a restore, if it still waits."""
+        self._open.pop(id, None)
 
 
 class SnapshotRestorer:
@@ -31,10 +85,10 @@ class SnapshotRestorer:
 
     async def plan(
         self, path: Path, options: RestoreOptions, transport_of: TransportSource
-    ) -> dict[str, Any]:
+    ) -> RestorePlanned:
         """The plan for bringing a snapshot back. Writes nothing anywhere."""
         async with self._planned(path, options, transport_of) as made:
-            return {"plan": made.as_json()}
+            return {"plan": cast(RestoreSteps, made.as_json())}
 
     async def hatch(
         self,
@@ -86,8 +140,8 @@ class SnapshotRestorer:
         self, path: Path, options: RestoreOptions, transport_of: TransportSource | None
     ) -> AsyncIterator[RestorePlan]:
         """The plan of an open egg; without ``transport_of``, of this machine's part alone."""
-        from neighborhoods.snapshot.contents import SnapshotContents
         from neighborhoods.snapshot.plan import make_restore_plan
+        from neighborhoods.snapshot.snapshot_contents import SnapshotContents
 
         contents = await asyncio.to_thread(SnapshotContents.open, path)
         eggs = self._eggs.home_eggs
@@ -108,7 +162,9 @@ class SnapshotRestorer:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
         eggs = self._eggs.home_eggs
         fingerprint = self._home.identity().fingerprint
-        return Installer(home, held=eggs.trust.quarantine, signers=eggs.signers, fingerprint=fingerprint)
+        return Installer(
+            home, quarantine=eggs.trust.quarantine, signers=eggs.signers, fingerprint=fingerprint
+        )
 
 
 def _no_way(block: PeerBlock) -> MemberTransport | None:

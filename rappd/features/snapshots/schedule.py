@@ -6,19 +6,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict
 
-from neighborhoods.snapshot.errors import (
-    DrillFailedError,
-    DrillUntriedError,
-    PartialSnapshotError,
-    SnapshotRunningError,
-)
+from neighborhoods.errors import DrillUntriedError, NeighborhoodError, SnapshotRunningError
 from neighborhoods.snapshot.retention import remove_old
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
-from rappd.sessions.schedule.snapshot_timer import KEEP, KIND, TIMER, schedule_view
+from rappd.sessions.schedule.snapshot_timer import KEEP, KIND, TIMER, ScheduleView, schedule_view
 from rappd.sessions.schedule.timers import Timers
 from rappd.store.timer_table import TimerRow
 
@@ -30,6 +25,12 @@ _PATIENCE = 3600.0
 """Seconds that a scheduled snapshot waits for another one."""
 _LOOK_SECONDS = 2.0
 _NAMED = 3
+
+
+class Schedule(TypedDict):
+    """The schedule of snapshots; None when there is none."""
+
+    schedule: ScheduleView | None
 
 
 class SnapshotSchedule:
@@ -51,17 +52,17 @@ class SnapshotSchedule:
         self._take, self._stopped = take, stopped
         timers.register(KIND, self._run)
 
-    def show(self) -> dict[str, Any]:
+    def show(self) -> Schedule:
         """The schedule, its next moment and its last outcome."""
         return {"schedule": schedule_view(self._timers.rows, now=None if self._timers.runs else time.time())}
 
     @operation("schedule.show", "GET", "/neighborhood/schedule", right=OWNER, agents="neighborhood.schedule")
-    async def present(self) -> dict[str, Any]:
+    async def present(self) -> Schedule:
         """The schedule of snapshots: its rule, next moment and last outcome; null when there is none."""
         return self.show()
 
     @operation("schedule.set", "PUT", "/neighborhood/schedule", right=OWNER)
-    async def set(self, rule: Text, keep: int = KEEP, zone: str = "") -> dict[str, Any]:
+    async def set(self, rule: Text, keep: int = KEEP, zone: str = "") -> Schedule:
         """Takes snapshots by `rule` in `zone` from now on, and keeps the last `keep` whole ones of them."""
         if not 1 <= keep <= MOST_KEPT:
             raise UsageProblemError(f"{keep} snapshots cannot be kept.", do=f"--keep 1 to {MOST_KEPT}")
@@ -69,7 +70,7 @@ class SnapshotSchedule:
         return self.show()
 
     @operation("schedule.switch_off", "DELETE", "/neighborhood/schedule", right=OWNER)
-    async def switch_off(self) -> dict[str, Any]:
+    async def switch_off(self) -> Schedule:
         """Takes no more snapshots; those that are there stay. Raises ``NotFoundError`` when none is set."""
         await self._timers.remove(TIMER)
         self._stopped()
@@ -99,13 +100,15 @@ async def _in_turn(take: Callable[[], Awaitable[SnapshotResult]]) -> SnapshotRes
 def _require_whole(done: SnapshotResult) -> None:
     name, drill = done.record.name, done.record.drill
     if done.is_partial:
-        said = "; ".join(
+        problems = "; ".join(
             one.why if one.why.startswith(one.path) else f"{one.path}: {one.why}"
             for one in done.failed[:_NAMED]
         )
         more = f", and {len(done.failed) - _NAMED} more" if len(done.failed) > _NAMED else ""
-        raise PartialSnapshotError(
-            f"{name} is partial. {said.rstrip('.')}{more}.", do="Put that right; the next one tries again."
+        raise NeighborhoodError(
+            f"{name} is partial. {problems.rstrip('.')}{more}.",
+            do="Put that right; the next one tries again.",
+            code="partial_snapshot",
         )
     if drill is None:
         raise DrillUntriedError(
@@ -113,4 +116,6 @@ def _require_whole(done: SnapshotResult) -> None:
         )
     if not drill.passed:
         why = drill.problem.rstrip(".")
-        raise DrillFailedError(f"{name} cannot be restored: {why}.", do=f"rappd neighborhood drill {name}")
+        raise NeighborhoodError(
+            f"{name} cannot be restored: {why}.", do=f"rappd neighborhood drill {name}", code="drill_failed"
+        )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from neighborhoods.snapshot.errors import DrillUntriedError, NoSuchSnapshotError
+from neighborhoods.errors import DrillUntriedError, NeighborhoodError
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord
 from rappd.daemon.home import Home
 from rappd.features.eggs.home_eggs import HomeEggs
@@ -36,7 +36,7 @@ class SnapshotTaker:
         *,
         machine: str,
         url: Callable[[], str],
-        model: str,
+        model: Callable[[], str],
         serves: bool,
     ) -> None:
         """``serves``: twins that are remembered as running do run."""
@@ -83,14 +83,15 @@ class SnapshotTaker:
         return done
 
     async def drill(self, path: Path) -> SnapshotRecord:
-        """Drills a snapshot that is there, anew. Raises ``NoSuchSnapshotError``, ``DrillUntriedError``."""
+        """Drills a snapshot that is there, anew. Raises ``no_such_snapshot``, ``DrillUntriedError``."""
         with self._folder.alone():
             for record in self._folder.listing():
                 if record.path == str(path):
                     return await self._drill(record)
-        raise NoSuchSnapshotError(
+        raise NeighborhoodError(
             f"{path} was not taken here, so no drill of it can be noted.",
             do=f"rappd neighborhood plan {path}",
+            code="no_such_snapshot",
         )
 
     async def _drill(self, record: SnapshotRecord) -> SnapshotRecord:
@@ -114,7 +115,7 @@ class SnapshotTaker:
             self._host,
             version=__version__,
             url=self._url(),
-            model=self._model,
+            model=self._model(),
             presences={key: Presence(True, port or None) for key, port in ports.items()},
             conversations=lambda twin: RecordedConversations(self._home.database, twin.root.name),
             is_held=self._eggs.trust.is_held,

@@ -31,8 +31,8 @@ def show_snapshot(done: dict[str, Any]) -> None:
     """Shows the result of a snapshot: machines taken, missing, and files that stayed behind."""
     record = done["snapshot"]
     bad = sum("/" not in one["path"] for one in done["failed"])
-    taken = record["machines"]
-    machines = f"{taken} of {taken + bad} machines" if bad else count(taken, "machine")
+    captured = record["machines"]
+    machines = f"{captured} of {captured + bad} machines" if bad else count(captured, "machine")
     mark = status_mark("note" if done["partial"] else "good")
     name = strip_control(Path(record["path"]).name)
     print_out(f"{mark} {machines} in {name}, {format_bytes(record['size'])}, signed")
@@ -174,11 +174,11 @@ def show_restored(done: dict[str, Any], path: Path) -> None:
         _peer(peer, path)
     if done["booted"]:
         print_out(f"  {count(len(done['booted']), 'twin')} started, or starts with the next start of rappd")
-    held = sum(one.get("quarantined", 0) for one in done["local"])
-    if held:
-        print_out(
-            f"{status_mark('note')} {count(held, 'code file')} wait for your approval: kept, not run. {arrow()} {command('rappd agents approve')}"
-        )
+    quarantined = sum(one.get("quarantined", 0) for one in done["local"])
+    if quarantined:
+        files = count(quarantined, "code file")
+        do = command("rappd agents approve")
+        print_out(f"{status_mark('note')} {files} wait for your approval: kept, not run. {arrow()} {do}")
     _problems(done["failed"])
     if done["failed"]:
         print_out(f"  {arrow()} put that right and rerun; only what is left is done")
@@ -218,8 +218,8 @@ def _peer(peer: dict[str, Any], path: Path) -> None:
     for step in peer["agents"]:
         groups.setdefault((step["action"], step.get("why", "")), []).append(step["name"])
     for (action, why), names in groups.items():
-        said = f"{count(len(names), 'agent')} of its brainstem{f', {strip_control(why)}' if why else ''}"
-        print_out(wrapped(f"    {action:<10} {said}", 15))
+        agents = f"{count(len(names), 'agent')} of its brainstem{f', {strip_control(why)}' if why else ''}"
+        print_out(wrapped(f"    {action:<10} {agents}", 15))
     if peer["agents_kept"]:
         kept = len(peer["agents_kept"])
         text = (

@@ -3,20 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Literal, NotRequired, TypedDict
 
 from agents.contract.agent import Change
 from agents.contract.may_run import origin_of
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.rate_limit import RateLimit
 from rappd.errors import NotFoundError
-from rappd.features.operation import ANYBODY, OWNER, Text, operation
+from rappd.features.operation import ANYBODY, OWNER, Status, Text, operation
 from rappd.features.sources import fetching
 from rappd.settings.load import Settings
 from rappd.tenants.tenant import Tenant
 from twins.installer.planning import reach_of
 from twins.workspace.agent_files import proper_name
 from twins.workspace.sources import Source
+
+
+class OfferedAgent(TypedDict):
+    """An agent of a source; ``sha256`` is that of what was fetched, "" while it is not in service."""
+
+    id: str
+    name: str
+    description: str
+    enabled: bool
+    sha256: str
+
+
+class SourceRow(TypedDict):
+    """A connected source, and what it offers."""
+
+    url: str
+    repo: str
+    agents: list[OfferedAgent]
+    enabled_count: int
+
+
+class Sources(TypedDict):
+    """The connected sources."""
+
+    repos: list[SourceRow]
+
+
+class Connected(TypedDict):
+    """A source, and what it offers."""
+
+    repo: str
+    agents: list[OfferedAgent]
+
+
+class Toggled(TypedDict):
+    """An agent of a source that is in service now, or not; one that is there has its SHA-256 and what it may reach."""
+
+    status: Literal["enabled", "disabled", "no_change"]
+    loaded: NotRequired[list[str]]
+    sha256: NotRequired[str]
+    reach: NotRequired[list[str]]
 
 
 class SourceOperations:
@@ -28,12 +69,12 @@ class SourceOperations:
         self._host, self._settings, self._imports, self._tell = host, settings, imports, tell
 
     @operation("sources.list", "GET", "/repos", right=ANYBODY)
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> Sources:
         """The connected sources and what each offers."""
         return {"repos": [_row(source) for source in await in_file_pool(self._host.sources.all)]}
 
     @operation("sources.connect", "POST", "/repos/connect", right=OWNER)
-    async def connect(self, url: Text) -> dict[str, Any]:
+    async def connect(self, url: Text) -> Connected:
         """Connects owner/repo, a GitHub address, or a folder or clone on this machine."""
         self._imports.take()
         name = fetching.source_name(url)
@@ -42,14 +83,14 @@ class SourceOperations:
         return {"repo": row["repo"], "agents": row["agents"]}
 
     @operation("sources.disconnect", "POST", "/repos/disconnect", right=OWNER)
-    async def disconnect(self, url: Text) -> dict[str, Any]:
+    async def disconnect(self, url: Text) -> Status:
         """Forgets a source; its agents go out of service."""
         await in_file_pool(self._host.sources.disconnect, fetching.source_name(url))
         self._tell(await self._host.refresh())
         return {"status": "ok"}
 
     @operation("sources.toggle", "POST", "/repos/toggle", right=OWNER)
-    async def toggle(self, url: Text, agent_id: Text, enable: bool = True) -> dict[str, Any]:
+    async def toggle(self, url: Text, agent_id: Text, enable: bool = True) -> Toggled:
         """Puts one agent of a source into service, or out of it; the sha256 of what was fetched is kept."""
         name, host = fetching.source_name(url), self._host
         source = await in_file_pool(host.sources.get, name)
@@ -75,8 +116,8 @@ class SourceOperations:
         }
 
 
-def _row(source: Source) -> dict[str, Any]:
-    agents = [
+def _row(source: Source) -> SourceRow:
+    agents: list[OfferedAgent] = [
         {
             "id": one.id,
             "name": one.name,

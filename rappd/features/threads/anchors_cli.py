@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import (
     command,
     dim,
@@ -19,7 +20,7 @@ from rappd.cli.console import (
     wrapped,
 )
 from rappd.cli.formatting import ago, count
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
@@ -33,19 +34,18 @@ if TYPE_CHECKING:
 _SHOWN = 20  # problems that a screen lists
 
 
-@click.command()
+@cli_command()
 @click.option("--peers", is_flag=True, help="Ask your other machines, too, which anchors they keep.")
-@JSON
 def verify(peers: bool, printer: Printer) -> int:
     """Check that no event was changed, removed or put in, against the anchors that were signed."""
     from rappd.store.verify import verify as check
 
     home = Home.here()
     witnesses = _ask(home) if peers else []
-    with progress() as line:
+    with progress() as shown:
         report = check(
             home.database,
-            lambda done, total: line(f"Checked {done:,} of {count(total, 'event')}…"),
+            lambda done, total: shown(f"Checked {done:,} of {count(total, 'event')}…"),
             _proof(home, witnesses),
         )
     printer.result({"verify": report.as_json()}, _show_report, report, peers)
@@ -65,9 +65,8 @@ def _show_report(report: VerifyReport, peers: bool) -> None:
         print_out(f"{count(report.found, 'problem')} in {count(report.events, 'event')}{more}.")
 
 
-@click.command()
+@cli_command()
 @click.option("--forget", metavar="PEER", default="", help="Drop what is kept of PEER, evidence included.")
-@JSON
 def witness(forget: str, printer: Printer) -> int:
     """Anchors of your other machines that this one keeps."""
     daemon = ControlClient(Home.here())
@@ -105,9 +104,8 @@ def _show_kept(kept: list[dict[str, Any]]) -> None:
             print_status("bad", f"{_machine(row)}: anchor {fault['counter']} came {fault['what']}")
 
 
-@click.command()
+@cli_command()
 @click.option("--yes", is_flag=True, help="Sign without asking.")
-@JSON
 def accept(yes: bool, printer: Printer) -> int:
     """Sign the event log as it is now, although it differs from what was signed. With rappd stopped."""
     from rappd.store.anchor import Anchorer
@@ -120,7 +118,7 @@ def accept(yes: bool, printer: Printer) -> int:
         raise UsageProblemError(
             "What differs is not looked at again once it is accepted.", do="--yes, if you know why"
         )
-    held = home.hold()
+    home_lock = home.hold()
     try:
         Reader(home.database).close()  # carries over what a killed daemon left
         anchorer = Anchorer(home.database, home.identity())
@@ -129,7 +127,7 @@ def accept(yes: bool, printer: Printer) -> int:
         finally:
             anchorer.close()
     finally:
-        held.release()
+        home_lock.release()
     printer.sentence({"anchor": report.as_json()}, f"{count(report.events, 'event')} signed as they are.")
     return 0
 

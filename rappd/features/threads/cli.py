@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.command_parameters import Option
 from rappd.cli.completion_names import thread_names
 from rappd.cli.console import dim, print_err, print_out, status_mark, strip_control, terminal_width, wrapped
 from rappd.cli.formatting import ago
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import Table, beginning
 from rappd.daemon.home import Home
 from rappd.features.threads.anchors_cli import accept, verify, witness
@@ -22,11 +23,10 @@ from twins.byte_sizes import format_bytes
 if TYPE_CHECKING:
     from rappd.store.records import Event, ThreadRow
     from rappd.transcript.speakers import Speakers
+    from rappd.transcript.turns import PictureRow
 
 _MOST_FOUND = 20
-FORMAT = click.option(
-    "--format", "form", type=click.Choice(["jsonl", "markdown"]), default="jsonl", show_default=True
-)
+Format = Annotated[Literal["jsonl", "markdown"], Option("--format", show_default=True)]
 
 
 @click.group(cls=SuggestingGroup)
@@ -36,13 +36,12 @@ def threads() -> None:
 
 @threads.command("list")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=30, show_default=True, help="How many.")
-@JSON
 def list_(limit: int, printer: Printer) -> None:
     """Conversations, the latest first."""
     from rappd.features.conversations.conversations import titled
     from rappd.store.conversation_table import titles_query
     from rappd.store.reader import Reader
-    from rappd.transcript.rows import thread_row
+    from rappd.transcript.thread_rows import thread_row
 
     with Reader(Home.here().database) as reader:
         titles = dict(reader.rows(*titles_query()))
@@ -64,10 +63,9 @@ _THREADS = Table(
 
 @threads.command()
 @click.argument("thread", shell_complete=thread_names)
-@JSON
 def show(thread: str, printer: Printer) -> None:
     """One conversation; THREAD may be its first characters."""
-    from rappd.transcript.rows import event_row, thread_row
+    from rappd.transcript.thread_rows import event_row, thread_row
 
     found, events = _thread(thread)
     rows = [
@@ -92,7 +90,8 @@ def _show(found: ThreadRow, events: list[Event]) -> None:
 def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
     import orjson
 
-    from rappd.transcript.rows import envelope_row
+    from rappd.transcript.exchanges import payload_text
+    from rappd.transcript.thread_rows import envelope_row
 
     row = envelope_row(orjson.loads(event.body))
     data = row["data"]
@@ -100,7 +99,9 @@ def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
     lead = f"{at}  {who[:12]:<12}  "
     match row["verb"]:
         case "HELP" if "agent" in data:
-            arguments = " ".join(f"{key}={value}" for key, value in data.get("args", {}).items())
+            arguments = payload_text(data) or " ".join(
+                f"{key}={value}" for key, value in data.get("args", {}).items()
+            )
             text = beginning(
                 strip_control(f"{data['agent']} {arguments}".strip()), terminal_width() - len(lead)
             )
@@ -115,8 +116,8 @@ def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
             for one in _pictures(event):
                 shown = f"[picture: {', '.join(filter(None, (one['name'], format_bytes(one['bytes']))))}]"
                 print_out(dim(f"{' ' * len(lead)}{wrapped(strip_control(shown), len(lead))}"))
-        case "DONE" if "result" in data:
-            result = " ".join(strip_control(str(data["result"])).split())
+        case "DONE" if "result" in data or payload_text(data):
+            result = " ".join(strip_control(payload_text(data) or str(data["result"])).split())
             print_out(dim(f"{' ' * len(lead)}{beginning(result, terminal_width() - len(lead))}"))
         case "DONE":
             print_out(f"{lead}{wrapped(strip_control(str(data.get('response', ''))), len(lead))}")
@@ -125,7 +126,7 @@ def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
             print_out(f"{lead}{status_mark('bad')} {text}")
 
 
-def _pictures(event: Event) -> list[dict[str, Any]]:
+def _pictures(event: Event) -> list[PictureRow]:
     import orjson
 
     from envelopes.codecs.pictures import recorded
@@ -136,11 +137,10 @@ def _pictures(event: Event) -> list[dict[str, Any]]:
 
 @threads.command()
 @click.argument("thread", shell_complete=thread_names)
-@JSON
 def tree(thread: str, printer: Printer) -> None:
     """A conversation as steps inside one another: what led to its answers, and the threads below it."""
-    from rappd.transcript.tree import MOST_EVENTS
-    from rappd.transcript.tree import tree as of
+    from rappd.transcript.thread_tree import MOST_EVENTS
+    from rappd.transcript.thread_tree import tree as of
 
     threads, events = _tree(thread, MOST_EVENTS)
     found = of(threads, events)
@@ -165,8 +165,8 @@ def _show_step(step: dict[str, Any], depth: int, above: list[str]) -> None:
         _show_step(one, depth + 1, step["path"])
     for todo in step.get("plan", ()):
         mark = {"open": "☐", "came": "☑"}.get(todo["state"], "☒")
-        told = strip_control(f"{mark} {todo['text']} ({todo['state']})")
-        print_out(f"{lead}  {beginning(told, terminal_width() - len(lead) - 2)}")
+        row = strip_control(f"{mark} {todo['text']} ({todo['state']})")
+        print_out(f"{lead}  {beginning(row, terminal_width() - len(lead) - 2)}")
     if step["state"] == "open":
         print_out(f"{lead}  {status_mark('note')} no answer")
     elif step["answered"]:
@@ -201,10 +201,8 @@ def _thread(prefix: str) -> tuple[ThreadRow, list[Event]]:
 
 @threads.command()
 @click.argument("thread", shell_complete=thread_names)
-@FORMAT
 @click.option("--output", type=click.Path(dir_okay=False, path_type=Path), help="A file; else stdout.")
-@JSON
-def export(thread: str, form: str, output: Path | None, printer: Printer) -> None:
+def export(thread: str, *, form: Format = "jsonl", output: Path | None, printer: Printer) -> None:
     """One conversation as JSONL or Markdown, with the threads below it."""
     threads, events = _tree(thread)
     write_export(threads[0], events, form, output, printer)
@@ -217,7 +215,7 @@ def write_export(
     from agents.storage.atomic_write import write_atomically
     from rappd.transcript.jsonl import export_jsonl
     from rappd.transcript.markdown import export_markdown
-    from rappd.transcript.tree import in_order
+    from rappd.transcript.thread_tree import in_order
 
     if form == "markdown":
         content = export_markdown(found, in_order(events), _speakers()).encode()
@@ -254,8 +252,6 @@ def _speakers() -> Speakers:
 
 @threads.command()
 @click.argument("thread", shell_complete=thread_names)
-@click.argument("title", nargs=-1)
-@JSON
 def rename(thread: str, title: tuple[str, ...], printer: Printer) -> None:
     """Gives a conversation of yours another TITLE; without one, the words that it began with."""
     from rappd.control_client import ControlClient
@@ -272,7 +268,6 @@ def rename(thread: str, title: tuple[str, ...], printer: Printer) -> None:
 
 @threads.command()
 @click.argument("words", nargs=-1, required=True)
-@JSON
 def search(words: tuple[str, ...], printer: Printer) -> None:
     """Conversations of yours in which something with all WORDS was said, the latest first."""
     from rappd.control_client import ControlClient

@@ -4,50 +4,124 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.security_events import SecurityEvents
-from rappd.features.conversations.conversations import given_titles, pictures_of, titled, whole_thread
+from rappd.features.conversations.conversations import (
+    Pictures,
+    ThreadPart,
+    given_titles,
+    pictures_of,
+    titled,
+    whole_thread,
+)
 from rappd.features.operation import OWNER, Download, Stream, Text, operation
-from rappd.federation.service import FederationService
+from rappd.federation.availability import Availability
+from rappd.federation.greetings import Greetings
+from rappd.federation.witness import AnchorWitness, KeptAnchors, WitnessRow
+from rappd.store.anchor import AnchorView
 from rappd.store.peer_table import NAMES
 from rappd.store.records import Event, ThreadRow
 from rappd.store.store import Store
 from rappd.transcript.jsonl import export_jsonl
 from rappd.transcript.markdown import export_markdown
-from rappd.transcript.rows import event_row, thread_row
 from rappd.transcript.speakers import Speakers
-from rappd.transcript.tree import MOST_EVENTS, in_order, tree
+from rappd.transcript.thread_rows import EventRow, ThreadView, event_row, thread_row
+from rappd.transcript.thread_tree import MOST_EVENTS, ThreadTree, in_order, tree
 
 _MOST = 5000
+
+
+class Anchors(TypedDict):
+    """The newest anchor here, and the anchors kept of others."""
+
+    anchor: AnchorView
+    kept: list[KeptAnchors]
+
+
+class Witnesses(TypedDict):
+    """The answers of the owner's other machines."""
+
+    witnesses: list[WitnessRow]
+
+
+class AnchorsForgotten(TypedDict):
+    """The number of anchors that were dropped."""
+
+    forgotten: int
+
+
+class SecurityEventRow(TypedDict):
+    """A security event since the start."""
+
+    at: float
+    text: str
+
+
+class Activity(TypedDict):
+    """The latest records and security events."""
+
+    events: list[EventRow]
+    security: list[SecurityEventRow]
+
+
+class Threads(TypedDict):
+    """Conversations, the latest first."""
+
+    threads: list[ThreadView]
+
+
+class ThreadRecords(TypedDict):
+    """A conversation with all its records."""
+
+    thread: ThreadView
+    events: list[EventRow]
+
+
+class Tree(TypedDict):
+    """A conversation with the threads below it."""
+
+    tree: ThreadTree
+
+
+class ThreadTurns(ThreadPart):
+    """A part of a conversation as it was said."""
+
+    thread: ThreadView
 
 
 class AnchorOperations:
     """The anchors of this machine, and those that it keeps for others."""
 
-    def __init__(self, anchoring: Anchoring, machines: FederationService) -> None:
-        self._anchoring, self._machines = anchoring, machines
+    def __init__(
+        self, anchoring: Anchoring, availability: Availability, witness: AnchorWitness, greetings: Greetings
+    ) -> None:
+        self._anchoring, self._availability = anchoring, availability
+        self._witness, self._greetings = witness, greetings
 
     @operation("anchors.show", "GET", "/anchors", right=OWNER)
-    async def show(self) -> dict[str, Any]:
+    async def show(self) -> Anchors:
         """Compares the event log with its newest anchor, and lists kept anchors of other machines."""
-        report = {**self._anchoring.report.as_json(), "problems": self._anchoring.problems}
-        return {"anchor": report, "kept": self._machines.witness.kept()}
+        report = self._anchoring.report.as_json()
+        return {
+            "anchor": {**report, "problems": self._anchoring.problems},
+            "kept": self._witness.kept(),
+        }
 
     @operation("anchors.ask", "POST", "/anchors/ask", right=OWNER)
-    async def ask(self) -> dict[str, Any]:
+    async def ask(self) -> Witnesses:
         """Asks each machine of the same owner which anchors of this one it keeps."""
-        await self._machines.available()
-        return {"witnesses": await self._machines.greetings.ask_witnesses()}
+        await self._availability.wait()
+        return {"witnesses": await self._greetings.ask_witnesses()}
 
     @operation("anchors.forget", "POST", "/anchors/forget", right=OWNER)
-    async def forget(self, peer: Text) -> dict[str, Any]:
+    async def forget(self, peer: Text) -> AnchorsForgotten:
         """Drops the anchors that are kept of `peer`, evidence included."""
-        await self._machines.available()
-        node = self._machines.witness.find(peer)
-        return {"forgotten": await self._machines.witness.forget(node)}
+        await self._availability.wait()
+        node = self._witness.find(peer)
+        return {"forgotten": await self._witness.forget(node)}
 
 
 class RecordOperations:
@@ -61,10 +135,10 @@ class RecordOperations:
         self._name, self._node = name, node
 
     @operation("threads.activity", "GET", "/activity", right=OWNER)
-    async def activity(self, limit: int = 200) -> dict[str, Any]:
+    async def activity(self, limit: int = 200) -> Activity:
         """The latest records, and the latest security events since the start: `at` and `text`."""
         events = await self._store.recent_events(limit=_bounded(limit))
-        security = [{"at": one.at, "text": one.text} for one in self._security.recent]
+        security: list[SecurityEventRow] = [{"at": one.at, "text": one.text} for one in self._security.recent]
         return {"events": [event_row(event) for event in events], "security": security}
 
     @operation("threads.follow", "GET", "/activity/stream", right=OWNER)
@@ -73,35 +147,35 @@ class RecordOperations:
         return Stream((None, line) async for line in self._feed.follow())
 
     @operation("threads.list", "GET", "/threads", right=OWNER)
-    async def listing(self, limit: int = 100) -> dict[str, Any]:
+    async def listing(self, limit: int = 100) -> Threads:
         """Conversations, the latest first."""
         titles = await given_titles(self._store)
         found = await self._store.threads(limit=_bounded(limit))
         return {"threads": [thread_row(titled(thread, titles)) for thread in found]}
 
     @operation("threads.show", "GET", "/threads/{thread}", right=OWNER)
-    async def show(self, thread: str) -> dict[str, Any]:
+    async def show(self, thread: str) -> ThreadRecords:
         """Shows the records of a conversation."""
         found = await self._store.find_thread(thread)
         events = await self._store.thread_events(found.id)
         return {"thread": thread_row(found), "events": [event_row(event) for event in events]}
 
     @operation("threads.tree", "GET", "/threads/{thread}/tree", right=OWNER)
-    async def tree(self, thread: str) -> dict[str, Any]:
+    async def tree(self, thread: str) -> Tree:
         """Shows a conversation with the threads below it, as steps inside one another."""
         found = await self._store.tree(thread)
         return {"tree": await asyncio.to_thread(tree, found, await self._events(found, MOST_EVENTS))}
 
     @operation("threads.pictures", "GET", "/threads/{thread}/pictures/{turn}", right=OWNER)
-    async def pictures(self, thread: str, turn: str) -> dict[str, Any]:
+    async def pictures(self, thread: str, turn: str) -> Pictures:
         """The pictures that went with the sentence of a turn, as they were sent."""
         return await pictures_of(self._store, await self._store.find_thread(thread), turn.lower())
 
     @operation("threads.turns", "GET", "/threads/{thread}/turns", right=OWNER)
-    async def turns(self, thread: str, before: int | None = None) -> dict[str, Any]:
+    async def turns(self, thread: str, before: int | None = None) -> ThreadTurns:
         """A conversation as it was said, the last part; `?before=` the `before` of the answer before it."""
         found = titled(await self._store.find_thread(thread), await given_titles(self._store))
-        return {"thread": thread_row(found), **await whole_thread(self._store, found, before)}
+        return {**await whole_thread(self._store, found, before), "thread": thread_row(found)}
 
     @operation("threads.export", "GET", "/threads/{thread}/export", right=OWNER)
     async def export(self, thread: str, format: Literal["jsonl", "markdown"] = "jsonl") -> Download:

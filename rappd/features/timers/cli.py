@@ -8,7 +8,7 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_out, strip_control
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -23,7 +23,6 @@ def timers() -> None:
 
 
 @timers.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List all timers, the next one first."""
     printer.result(ControlClient(Home.here()).do("timers.list"), _show)
@@ -37,60 +36,49 @@ def list_(printer: Printer) -> None:
     "--zone", default="", metavar="ZONE", help="Time zone, like Europe/Berlin; without it, this machine's."
 )
 @click.option("--twin", default="", metavar="TWIN", help="Ask this twin.")
-@JSON
 def add(sentence: tuple[str, ...], when: str, ask: bool, zone: str, twin: str, printer: Printer) -> None:
     """Set a timer: rappd timers add remind me tomorrow at 9 to call mum."""
     found = ControlClient(Home.here()).do(
         "timers.add", text=" ".join(sentence), at=when, ask=ask, zone=zone, twin=twin
     )
-    printer.result(found, _said, found["said"])
+    printer.result(found, _print_text, found["said"])
 
 
 @timers.command()
-@click.argument("timer")
-@JSON
 def cancel(timer: str, printer: Printer) -> None:
     """Remove TIMER, by its id of rappd timers list."""
     _change(printer, "timers.cancel", "Cancelled", timer=timer)
 
 
 @timers.command()
-@click.argument("timer")
-@JSON
 def pause(timer: str, printer: Printer) -> None:
     """Perform TIMER no more until it is resumed."""
     _change(printer, "timers.pause", "Paused", timer=timer)
 
 
 @timers.command()
-@click.argument("timer")
-@JSON
 def resume(timer: str, printer: Printer) -> None:
     """Perform TIMER again from now on."""
     _change(printer, "timers.resume", "Goes on", timer=timer)
 
 
 @timers.command()
-@click.argument("timer")
 @click.argument("when", nargs=-1, required=True)
-@JSON
 def move(timer: str, when: tuple[str, ...], printer: Printer) -> None:
     """Move TIMER to another time: rappd timers move 3f9c tomorrow at ten."""
     _change(printer, "timers.move", "Moved", timer=timer, to=" ".join(when))
 
 
 @timers.command()
-@click.argument("timer")
-@JSON
 def run(timer: str, printer: Printer) -> None:
     """Perform TIMER now; a repetition goes on as it was."""
     _change(printer, "timers.run", "Runs now", timer=timer)
 
 
-def _change(printer: Printer, operation: str, told: str, **arguments: Any) -> None:
+def _change(printer: Printer, operation: str, message: str, **arguments: Any) -> None:
     found = ControlClient(Home.here()).do(operation, **arguments)
     one = found["timer"]
-    printer.result(found, _said, f"{told}: {one['what']} ({one['when']}).")
+    printer.result(found, _print_text, f"{message}: {one['what']} ({one['when']}).")
 
 
 def _show(found: dict[str, Any]) -> None:
@@ -109,5 +97,5 @@ def _show(found: dict[str, Any]) -> None:
         table(("ID", "WHEN", "WHAT", "BY"), rows, shrink=2, prose=True)
 
 
-def _said(text: str) -> None:
+def _print_text(text: str) -> None:
     print_out(strip_control(text))

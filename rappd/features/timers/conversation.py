@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from agents.moments.days import NoMomentError
-from agents.moments.wishes import Wish, when, wish_of
+from agents.moments.errors import NoMomentError
 from envelopes.envelope import THREAD
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError, UsageProblemError
@@ -16,13 +15,16 @@ from rappd.features.timers.wording import line_of, moment_text, rule_text, set_t
 from rappd.sessions.schedule.quiet_hours import parse_quiet, quiet_until
 from rappd.sessions.schedule.snapshot_timer import KIND as SNAPSHOT
 
+if TYPE_CHECKING:
+    from agents.moments.wishes import Wish
+
 _ACTIONS = ("add", "list", "cancel", "move", "snooze", "pause", "resume", "quiet")
 _MOST_LISTED = 50
 _CLOSED_PAGE = "If this phone's page is closed then, it says so at your next visit."
 
 
 class TimerConversation:
-    """Performs ``timers.ask`` for agents, with the rights of whoever speaks."""
+    """Performs ``timers.ask`` for agents, with the rights of the caller."""
 
     def __init__(
         self, timers: TurnTimers, quiet: Callable[[], str], set_quiet: Callable[[str], Awaitable[None]]
@@ -39,23 +41,27 @@ class TimerConversation:
         thread = str(context.envelope.extensions[THREAD])
         return {"said": await self._answer(wish, setter, context, thread)}
 
-    def _wish(self, said: dict[str, str]) -> Wish:
+    def _wish(self, texts: dict[str, str]) -> Wish:
+        from agents.moments.wishes import Wish, when, wish_of  # their patterns are long
+
         now = self._timers.now()
-        action = said.get("action", "")
+        action = texts.get("action", "")
         if action and action not in _ACTIONS:
             raise UsageProblemError(f"There is no action {action[:40]}.", do=", ".join(_ACTIONS))
-        if said.get("when") and action in ("", "add"):
-            if not said.get("what"):
+        if texts.get("when") and action in ("", "add"):
+            if not texts.get("what"):
                 raise UsageProblemError("Nothing is to be done then.", do="Say what.")
-            return Wish("add", said["what"], asks=said.get("kind") == "ask", moment=when(said["when"], now))
-        found = wish_of(said.get("text", ""), now)
+            return Wish(
+                "add", texts["what"], asks=texts.get("kind") == "ask", moment=when(texts["when"], now)
+            )
+        found = wish_of(texts.get("text", ""), now)
         if found is not None and action in ("", found.action):
             return found
         if action in ("", "add"):
             raise NoMomentError("When? No time was understood; nothing was set.")
-        which, to = said.get("which", ""), said.get("when", "")
+        which, to = texts.get("which", ""), texts.get("when", "")
         if action == "quiet":
-            return Wish("quiet", quiet=said.get("when", ""))
+            return Wish("quiet", quiet=texts.get("when", ""))
         if action == "move" and not to:
             raise NoMomentError("To when? Nothing was changed.")
         moment = when(to, now) if action == "snooze" and to else None
@@ -85,7 +91,7 @@ class TimerConversation:
                 return await self._be_quiet(wish.quiet, setter)
 
     async def _add(self, wish: Wish, setter: Setter, context: RequestContext, thread: str) -> str:
-        if context.timed or "timer" in context.envelope.data:  # else one could set many, and those again
+        if context.timer or "timer" in context.envelope.data:  # else one could set many, and those again
             raise RefusedError("A timer sets no other timers; nothing was set.", do="Ask for it yourself.")
         assert wish.moment is not None
         row = await self._timers.add(
@@ -96,8 +102,8 @@ class TimerConversation:
             remarks.append(_CLOSED_PAGE)
         until = quiet_until(self._quiet(), row.next, self._timers.zone)
         if until and setter.is_owner:
-            told = moment_text(until, row.zone, self._timers.now(row.zone))
-            remarks.append(f"That is in the quiet hours ({self._quiet()}): you are told {told}.")
+            moment = moment_text(until, row.zone, self._timers.now(row.zone))
+            remarks.append(f"That is in the quiet hours ({self._quiet()}): you are told {moment}.")
         return set_text(row, self._timers.now(row.zone), " ".join(filter(None, remarks)))
 
     def _list(self, setter: Setter) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import logging
+import re
 import secrets
 import time
 from collections.abc import Awaitable, Callable
@@ -11,12 +14,12 @@ from typing import Any
 
 import orjson
 
-from agents.runtime.answers import EmittedPayload
+from agents.runtimes.python.pools.answers import EmittedPayload
 from envelopes.envelope import HELP, Envelope
 from rappd.dispatch.at_most_once import Timed
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.dispatch.turns import Handler, RequestContext
-from rappd.errors import ConflictError, RefusedError, StoreError
+from rappd.dispatch.turns import Handler, RecordedCall, RequestContext
+from rappd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from rappd.features.timers.firing import turn_id
 from rappd.features.timers.setters import SetterRights, kept, read_setter, setter_of
 from rappd.sessions.schedule.timers import Timers
@@ -31,6 +34,7 @@ log = logging.getLogger(__name__)
 MOST = 1000
 """Delays of one caller that wait."""
 _AGAIN_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
 _AT_ONCE = 16
 
 
@@ -76,13 +80,15 @@ class Delays:
             "thread": context.envelope.thread,
             "root": path[0],
             "path": list(path),
+            "forked": context.forked,
             "once": context.once,
             "listener": listener,
             "payload": inner,
+            "within": context.timer,
         }
         until = self._clock() + seconds
         row = TimerRow(
-            id=secrets.token_hex(8),
+            id=self._id(context, listener),
             kind=DELAY,
             rule="",
             zone="",
@@ -93,7 +99,27 @@ class Delays:
         await self._timers.put(row)
         return until
 
+    def _id(self, context: RequestContext, listener: str) -> str:
+        """The id of a new delay; in a turn that a timer began, which a kill may repeat, it is that of its place there."""
+        if not context.timer:
+            return secrets.token_hex(8)
+        place = f"{context.envelope.thread}\n{listener}"
+        context.delays.append(place)
+        seed = f"delay\n{context.timer}\n{place}\n{context.delays.count(place)}"
+        return hashlib.sha256(seed.encode()).hexdigest()[:16]
+
+    def _is_begun(self, row: TimerRow) -> bool:
+        """False while the turn of a timer that began this delay is not over: a repeat of it begins this one anew."""
+        within = row.detail.get("within")
+        return not within or all(turn_id(one) != within for one in self._timers.rows)
+
     async def _fire(self, row: TimerRow) -> None:
+        while True:
+            if self._is_begun(row):
+                break
+            await asyncio.sleep(_LOOK_SECONDS)
+        if row.id not in {one.id for one in self._timers.rows}:
+            return  # cancelled meanwhile
         while True:
             try:
                 async with self._room:
@@ -102,7 +128,8 @@ class Delays:
             except (StoreError, ConflictError) as problem:  # a full disk, a twin that stops just now
                 log.warning("delay %s is tried again: %s", row.id, problem)
                 await asyncio.sleep(_AGAIN_SECONDS)
-        await self._timers.remove(row.id)
+        with contextlib.suppress(NotFoundError):  # cancelled while it was performed
+            await self._timers.remove(row.id)
         if row.detail["once"]:
             await self._states.end_unless_waited_for(row.detail["root"])
 
@@ -124,11 +151,18 @@ class Delays:
         }
         payload = emitted_of(row.detail["payload"])
 
+        answered: list[RecordedCall] = []
+
+        def harmless(calls: list[RecordedCall]) -> bool:
+            answered.extend(calls)
+            return tenant.requests.may_repeat(calls, timed=turn_id(row))
+
         def handler(_: Handler) -> Handler:
             async def handle(context: RequestContext) -> dict[str, Any]:
-                context.model_call = self._reserve
-                told = await tenant.requests.go_on(context, name, payload)
-                return {"response": told, "agent_logs": "", "model": "", "requested_model": ""}
+                context.model_call, context.answered = self._reserve, answered
+                context.forked = row.detail.get("forked", _forked(name, path))
+                reply = await tenant.requests.go_on(context, name, payload)
+                return {"response": reply, "agent_logs": "", "model": "", "requested_model": ""}
 
             return handle
 
@@ -139,7 +173,14 @@ class Delays:
             row.detail["thread"],
             handler,
             repeatable=repeatable,
+            harmless=harmless,
             path=path if len(path) > 1 else (),
             once=row.detail["once"],
         )
         await self._dispatcher.submit_once(envelope, caller, timed=timed).reply()
+
+
+def _forked(listener: str, path: tuple[str, ...]) -> str:
+    """The same for a delay that was begun before rows held it."""
+    own = len(path) > 1 and re.fullmatch(rf"{re.escape(listener)}(-[0-9]+)?", path[-1]) is not None
+    return listener if own else ""

@@ -109,7 +109,12 @@ class TimerFiring:
         late = max(0.0, self._clock() - row.next)
         handled = _Handled(self, row, problem, late)
         envelope = Envelope(turn_id(row), setter.sender, tenant.id, HELP, self._data(row, late))
-        timed = Timed(row.detail["thread"], handled.handler, repeatable=not row.detail["asks"])
+        timed = Timed(
+            row.detail["thread"],
+            handled.handler,
+            repeatable=not row.detail["asks"],
+            harmless=tenant.requests.may_repeat,
+        )
         reply = await self._dispatcher.submit_once(envelope, caller, timed=timed).reply()
         if not handled.ran and row.last >= row.next:  # the clock was set back: this moment was told before
             return None
@@ -123,23 +128,23 @@ class TimerFiring:
         """The DONE's data of a turn."""
         what = row.detail["what"]
         if not row.detail["asks"]:
-            said = f"Reminder: {what}."
+            reminder = f"Reminder: {what}."
             return {
-                "response": f"{said} {late_text(row, late)}".strip(),
+                "response": f"{reminder} {late_text(row, late)}".strip(),
                 "agent_logs": "",
                 "model": "",
                 "requested_model": "",
             }
         context.model_call = self.reserve
         done = await handler(context)
-        if told := late_text(row, late):
-            done["response"] = f"{done.get('response', '')}\n\n{told}".strip()
+        if lateness := late_text(row, late):
+            done["response"] = f"{done.get('response', '')}\n\n{lateness}".strip()
             if "result" in done:
                 done["result"] = done["response"]
         return done
 
     async def reserve(self) -> None:
-        """Counts a model call of a timer. Raises ``NoModelCallsLeftError``."""
+        """Counts a model call of a timer. Raises ``no_model_calls_left``."""
         while True:
             try:
                 return await self._model_calls.reserve()
@@ -149,13 +154,13 @@ class TimerFiring:
 
     def _data(self, row: TimerRow, late: float) -> dict[str, Any]:
         asks = bool(row.detail["asks"])
-        said = (
+        text = (
             row.detail["what"]
             if asks
             else f"Reminder, due {clock_text(row.next, row.zone)}: {row.detail['what']}"
         )
         timer = {"id": row.id, "due": int(row.next * 1000), "asks": asks, "late": round(late)}
-        return {"user_input": said, "by": "Timer", "via": "timer", "timer": timer}
+        return {"user_input": text, "by": "Timer", "via": "timer", "timer": timer}
 
     def _gone(self, tenant: Tenant, row: TimerRow) -> ReportableError | None:
         """An error where every agent that served this timer before is gone, or quarantined."""
@@ -185,11 +190,11 @@ class TimerFiring:
                 failed = f"“{what}” failed {failures} times and is paused: {failure}"
                 self._tell(row, setter, failed, f"rappd timers resume {row.id}", key=f"timer-paused:{row.id}")
             elif failures == 1:
-                said = f"“{what}” was not done: {failure} {late_text(row, late)}".strip()
-                self._tell(row, setter, said, "rappd timers list")
+                notice = f"“{what}” was not done: {failure} {late_text(row, late)}".strip()
+                self._tell(row, setter, notice, "rappd timers list")
         elif row.detail["asks"]:
-            said = f"{what}: {text.partition(chr(10))[0]} {late_text(row, late)}".strip()
-            self._tell(row, setter, said, "")
+            notice = f"{what}: {text.partition(chr(10))[0]} {late_text(row, late)}".strip()
+            self._tell(row, setter, notice, "")
         else:  # its text says how late it is
             self._tell(row, setter, text.partition("\n")[0], "")
         return detail
@@ -222,10 +227,10 @@ class TimerFiring:
         task.add_done_callback(_log_failure)
 
     async def _tell_later(self, row: TimerRow) -> None:
-        said = (
+        sentence = (
             f"{row.detail['what']} (at {clock_text(row.detail['due'], row.zone)}, told after the quiet hours)"
         )
-        self._notices.add(said, row.detail["do"], kind="timer", key=row.detail["key"])
+        self._notices.add(sentence, row.detail["do"], kind="timer", key=row.detail["key"])
 
     async def _give_up(self, row: TimerRow, why: str) -> None:
         """Removes a timer whose setter may set none any more; its words stay its setter's."""

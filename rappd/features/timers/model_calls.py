@@ -14,14 +14,6 @@ from rappd.store.timer_table import TimerRow
 _KIND = _ID = "model calls"
 
 
-class NoModelCallsLeftError(RappdError):
-    """Timers made all the model calls that they may make today."""
-
-    code = "no_model_calls_left"
-    status = 429
-    exit_code = 8
-
-
 class ModelCalls:
     """Counts them over all timers. The count is a row among the timers, of a kind that never runs."""
 
@@ -36,16 +28,17 @@ class ModelCalls:
         self._one_at_a_time = asyncio.Lock()
 
     async def reserve(self) -> None:
-        """Counts one, before it is made; none is where there is no model. Raises ``NoModelCallsLeftError``."""
+        """Counts one, before it is made; none is where there is no model. Raises ``no_model_calls_left``."""
         if not self._has_model():
             return
         async with self._one_at_a_time:
             today = f"{local_time(self._clock(), zone_of('')):%Y-%m-%d}"
             made, most = self.made(today), self._most()
             if made >= most:
-                raise NoModelCallsLeftError(
+                raise RappdError(
                     f"Timers made their {most} model calls of today; the model was not asked.",
                     do="rappd config set timers.model_calls allows more",
+                    code="no_model_calls_left",
                 )
             detail = {"day": today, "made": made + 1}
             await self._timers.put(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TypedDict
 
 from msgspec.structs import replace
 
-from agents.moments.days import NoMomentError
+from agents.moments.errors import NoMomentError
 from agents.moments.wishes import when, wish_of
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, Envelope, new_id
@@ -14,12 +14,30 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.timers.setters import Setter
 from rappd.features.timers.turn_timers import TurnTimers
-from rappd.features.timers.wording import set_text, timer_view
+from rappd.features.timers.wording import TimerView, set_text, timer_view
 from rappd.store.timer_table import TimerRow
 from rappd.tenants.tenants import Tenants
 
 SESSION = "timers"
 """The session whose conversation has the turns of timers that were set outside of any."""
+
+
+class Timers(TypedDict):
+    """All timers, the next one first."""
+
+    timers: list[TimerView]
+
+
+class OneTimer(TypedDict):
+    """A timer as it is now, or was when it was removed."""
+
+    timer: TimerView
+
+
+class SetTimer(OneTimer):
+    """A new timer, and the sentence that confirms it."""
+
+    said: str
 
 
 class TimerOperations:
@@ -29,14 +47,14 @@ class TimerOperations:
         self._timers, self._dispatcher, self._tenants = timers, dispatcher, tenants
 
     @operation("timers.list", "GET", "/timers", right=OWNER)
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> Timers:
         """Lists all timers, the next one first: reminders, what is asked again and again, and the snapshots' schedule."""
         return {"timers": [self._view(row) for row in self._timers.all()]}
 
     @operation("timers.add", "POST", "/timers", right=OWNER)
     async def add(
         self, text: Text, at: str = "", ask: bool = False, zone: str = "", twin: str = ""
-    ) -> dict[str, Any]:
+    ) -> SetTimer:
         """Sets a timer by a sentence `text`, such as "remind me tomorrow at 9 to call mum".
 
         With `at`, `text` is what to be reminded of, or with `ask` what to ask the brainstem, or a `twin`. `zone` is
@@ -64,35 +82,35 @@ class TimerOperations:
         row = await self._timers.add(
             what, moment, setter, asks=asks, workspace=tenant.name, thread=opened.thread
         )
-        told = set_text(row, self._timers.now(row.zone), moment.remark)
-        return {"timer": self._view(row), "said": told}
+        sentence = set_text(row, self._timers.now(row.zone), moment.remark)
+        return {"timer": self._view(row), "said": sentence}
 
     @operation("timers.cancel", "DELETE", "/timers/{timer}", right=OWNER)
-    async def cancel(self, timer: str) -> dict[str, Any]:
+    async def cancel(self, timer: str) -> OneTimer:
         """Removes the timer whose id begins with `timer`."""
         row = self._timers.named(timer)
         await self._timers.cancel(row)
         return {"timer": self._view(row)}
 
     @operation("timers.pause", "POST", "/timers/{timer}/pause", right=OWNER)
-    async def pause(self, timer: str) -> dict[str, Any]:
+    async def pause(self, timer: str) -> OneTimer:
         """Performs it no more until it is resumed."""
         return {"timer": self._view(await self._timers.pause(self._timers.named(timer)))}
 
     @operation("timers.resume", "POST", "/timers/{timer}/resume", right=OWNER)
-    async def resume(self, timer: str) -> dict[str, Any]:
+    async def resume(self, timer: str) -> OneTimer:
         """Performs it again from now on."""
         return {"timer": self._view(await self._timers.resume(self._timers.named(timer)))}
 
     @operation("timers.move", "POST", "/timers/{timer}/move", right=OWNER)
-    async def move(self, timer: str, to: Text) -> dict[str, Any]:
+    async def move(self, timer: str, to: Text) -> OneTimer:
         """Moves it to the time that the words `to` name: "ten", "tomorrow at 9"."""
         return {"timer": self._view(await self._timers.move(self._timers.named(timer), to))}
 
     @operation("timers.run", "POST", "/timers/{timer}/run", right=OWNER)
-    async def run(self, timer: str) -> dict[str, Any]:
+    async def run(self, timer: str) -> OneTimer:
         """Performs it now; a repetition goes on as it was."""
         return {"timer": self._view(await self._timers.run(self._timers.named(timer)))}
 
-    def _view(self, row: TimerRow) -> dict[str, Any]:
+    def _view(self, row: TimerRow) -> TimerView:
         return timer_view(row, self._timers.now(row.zone))

@@ -8,14 +8,13 @@ import time
 
 from msgspec.structs import replace
 
-from agents.moments.wishes import when
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import HELP, Envelope, new_id
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.timers.setters import Setter, kept
 from rappd.features.timers.turn_timers import ORGANISM, TURN, TurnTimers
-from rappd.organism.in_force import OrganismInForce
 from rappd.organism.organism import ListedTimer
+from rappd.organism.organism_in_force import OrganismInForce
 from rappd.sessions.schedule.rules import next_moment, parse_rule, zone_of
 from rappd.sessions.schedule.timers import Timers
 from rappd.store.timer_table import TimerRow
@@ -61,6 +60,8 @@ class OrganismTimers:
 
     def _row(self, id: str, one: ListedTimer, before: TimerRow | None, thread: str) -> TimerRow | None:
         """The row of an entry; None where it is as it was."""
+        from agents.moments.wishes import when
+
         moment = when(one.when, self._turn_timers.now(one.zone))
         zone = one.zone or moment.zone or self._turn_timers.zone
         what = {

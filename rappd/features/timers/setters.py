@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from envelopes.identity.capabilities import attenuate
-from neighborhoods.storage import IssuedToken
+from neighborhoods.durable_tables import IssuedToken
 from rappd.dispatch.rights import Caller
 from rappd.errors import RefusedError
-from rappd.sessions.speakers import Speaker, caller_of
+from rappd.sessions.participants import Speaker, caller_of
 from rappd.tenants.tenant_endpoints import SETS_TIMERS
 
 _OF_PROGRAM = "_token-"

@@ -8,12 +8,11 @@ import secrets
 import time
 from collections.abc import Callable
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from agents.moments.days import NoMomentError
-from agents.moments.moments import Moment
-from agents.moments.wishes import moved
+from agents.moments.errors import NoMomentError
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.features.timers.setters import Setter, kept, read_setter
 from rappd.sessions.schedule.rules import local_time, moment_at, next_moment, parse_rule, zone_of
@@ -22,6 +21,9 @@ from rappd.sessions.schedule.timers import Timers
 from rappd.settings.load import Settings
 from rappd.store.state_table import DELAY
 from rappd.store.timer_table import TimerRow
+
+if TYPE_CHECKING:
+    from agents.moments.moments import Moment
 
 TURN = "turn"
 """The kind of these timers."""
@@ -133,6 +135,8 @@ class TurnTimers:
 
     async def move(self, row: TimerRow, to: str) -> TimerRow:
         """Moves it to the time that the words ``to`` name. Of a repetition, a time of day moves all that come."""
+        from agents.moments.wishes import moved
+
         self._check_own(row)
         self._check_not_listed(row)
         zone = zone_of(row.zone)
@@ -158,12 +162,14 @@ class TurnTimers:
 
     async def snooze(self, setter: Setter, moment: Moment | None) -> TimerRow:
         """Tells once more, in ten minutes or at ``moment``, what was told last."""
+        from agents.moments import moments
+
         known = (row for row in self._timers.rows if row.kind == _TOLD and row.caller == setter.key)
         last = next(known, None)
         if last is None or not self._sees(setter, last):
             raise NotFoundError("Nothing was told yet.", do="Say “remind me in 10 minutes to …”.")
         detail = {key: value for key, value in last.detail.items() if key not in ("paused", "failures")}
-        again = moment or Moment(wait=SNOOZE_SECONDS)
+        again = moment or moments.Moment(wait=SNOOZE_SECONDS)
         return await self._set_one_more(setter, again, last.zone, {**detail, "set_at": self._clock()})
 
     async def run(self, row: TimerRow) -> TimerRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import Literal, TypedDict
 
 from rappd.sessions.schedule.rules import local_time, parse_rule, zone_of
 from rappd.store.state_table import DELAY
@@ -102,7 +102,27 @@ _CHANGED = {"organism": "organism.yaml"}
 """Callers whose timers are changed in a file of theirs."""
 
 
-def timer_view(row: TimerRow, now: datetime) -> dict[str, Any]:
+class TimerView(TypedDict):
+    """A timer as screens get it. ``next`` and ``last`` are moments in UTC, in ISO 8601; ``last`` is "" before the first."""
+
+    id: str
+    kind: Literal["reminder", "ask", "delay", "snapshot"]
+    what: str
+    when: str
+    rule: str
+    zone: str
+    next: str
+    paused: bool
+    by: str
+    thread: str
+    workspace: str
+    last: str
+    failures: int
+    change: str
+    """The place where it is changed in place of here, "" for none."""
+
+
+def timer_view(row: TimerRow, now: datetime) -> TimerView:
     """A timer as screens get it; ``kind`` is reminder, ask, delay or snapshot. ``now`` is the local time."""
     by = row.detail.get("by", {})
     moment = moment_text(row.next, row.zone, now)
@@ -124,7 +144,7 @@ def timer_view(row: TimerRow, now: datetime) -> dict[str, Any]:
     }
 
 
-def _kind(row: TimerRow) -> str:
+def _kind(row: TimerRow) -> Literal["reminder", "ask", "delay", "snapshot"]:
     if row.kind == "turn":
         return "ask" if row.detail.get("asks") else "reminder"
     return "delay" if row.kind == DELAY else "snapshot"
@@ -139,7 +159,7 @@ def _by(caller: str) -> str:
     return f"{'a phone' if kind == 'device' else 'a machine or program'} ({name[-20:][:8] if kind == 'device' else name[:16]})"
 
 
-def line_of(view: dict[str, Any]) -> str:
+def line_of(view: TimerView) -> str:
     """A timer in one line of an answer."""
     state = " (paused)" if view["paused"] else ""
     return f"{view['what']}: {view['when']}{state}"

@@ -15,7 +15,7 @@ from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_err, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import ago
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -33,7 +33,6 @@ def token() -> None:
 
 
 @token.command()
-@click.argument("name")
 @click.option(
     "--may", "caps", multiple=True, metavar="CAPABILITY", default=("HELP.brainstem",), show_default=True,
     help="What it may do; can be given again.",
@@ -46,7 +45,6 @@ def token() -> None:
     default=None,
     help="Print what to paste into a program that speaks it.",
 )
-@JSON
 def issue(
     name: str, caps: tuple[str, ...], days: int, totp: bool, client: str | None, printer: Printer
 ) -> None:
@@ -83,8 +81,8 @@ def _show_issued(row: Row) -> None:
 def _show_secret(row: Row) -> None:
     from rappd.tether.qr_code import as_text
 
-    told = "Shown once. Scan it with an authenticator, or type the secret there:"
-    print_err(wrapped(told, 0, stream=sys.stderr))
+    advice = "Shown once. Scan it with an authenticator, or type the secret there:"
+    print_err(wrapped(advice, 0, stream=sys.stderr))
     if sys.stdout.isatty():
         try:
             for line in as_text(str(row["uri"])):
@@ -96,7 +94,6 @@ def _show_secret(row: Row) -> None:
 
 
 @token.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List issued tokens, the latest first."""
     found = HomeClient(Home.here(), reads=True).do("tokens.list")
@@ -106,7 +103,6 @@ def list_(printer: Printer) -> None:
 @token.command()
 @click.argument("wanted", metavar="NAME|ID")
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@JSON
 def revoke(wanted: str, yes: bool, printer: Printer) -> int:
     """End an access at once, by its name or the beginning of its ID."""
     daemon = ControlClient(Home.here())

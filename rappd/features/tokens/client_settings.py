@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import orjson
 
@@ -14,7 +14,15 @@ PROTOCOLS = ("openai", "ollama", "mcp", "a2a", "acp")
 _CERTIFICATE = "machine.pem"
 
 
-def client_settings(client: str, token: str, *, port: int, folder: Path) -> dict[str, Any]:
+class ClientSettings(TypedDict):
+    """The lines to paste into a program, the address in them, and the certificate's file on this machine."""
+
+    url: str
+    certificate: str
+    lines: list[str]
+
+
+def client_settings(client: str, token: str, *, port: int, folder: Path) -> ClientSettings:
     """``url``, ``certificate`` (a file of this machine) and the ``lines`` to paste for a protocol.
 
     ``folder``: where the certificate is. Raises ``UsageProblemError``, and ``ConflictError`` where the port is closed.

@@ -6,8 +6,8 @@ import asyncio
 import base64
 import re
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 from urllib.parse import quote
 
 from envelopes.envelope import is_uuid, new_id
@@ -15,12 +15,18 @@ from envelopes.errors import BadCapabilityError
 from envelopes.identity.capabilities import check as check_capability
 from envelopes.identity.capability_tokens import mint_root, narrow
 from envelopes.identity.tokens import MOST_CAPABILITIES, mint_issued_token
-from neighborhoods.storage import IssuedToken
+from neighborhoods.durable_tables import IssuedToken
+from neighborhoods.peer_store import PeerStore
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.arguments import MissingArgumentError
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.tokens.client_settings import client_settings
-from rappd.federation.service import FederationService
+from rappd.federation.availability import Availability, Deferred
+from rappd.federation.local_node import LocalNode
+from rappd.store.token_table import TokenTable
+
+if TYPE_CHECKING:
+    from rappd.federation.request_auth import RequestAuthenticator
 
 DAYS = 90
 MOST_DAYS = 3650
@@ -28,19 +34,92 @@ _LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _FINGERPRINT = re.compile(r"[0-9a-f]{64}")
 
 
+class TokenRow(TypedDict):
+    """An issued token; moments are seconds since 1970. ``text`` and what follows is told once, when it is issued.
+
+    With codes in place of a text these are ``user``, ``secret`` and ``uri``, with lines for a program all of ``ClientSettings``.
+    ``uses``: how often a permission can be used, None for any number.
+    """
+
+    jti: str
+    name: str
+    to: str
+    kind: Literal["machine", "program"]
+    caps: list[str]
+    issued_at: float
+    expires_at: float
+    revoked_at: float | None
+    used_at: float | None
+    text: NotRequired[str]
+    uses: NotRequired[int | None]
+    url: NotRequired[str]
+    certificate: NotRequired[str]
+    lines: NotRequired[list[str]]
+    user: NotRequired[str]
+    secret: NotRequired[str]
+    uri: NotRequired[str]
+
+
+class Tokens(TypedDict):
+    """Issued tokens, the latest first."""
+
+    tokens: list[TokenRow]
+
+
+class TokenIssued(TypedDict):
+    """A new token."""
+
+    token: TokenRow
+
+
+class Narrower(TypedDict):
+    """A permission that was passed on, and to whom."""
+
+    to: str
+    chain: list[str]
+
+
+class Narrowed(TypedDict):
+    """The answer of ``tokens.narrow``."""
+
+    token: Narrower
+
+
+class RevokedToken(TypedDict):
+    """A token that counts no more."""
+
+    jti: str
+    name: str
+
+
+class TokenRevoked(TypedDict):
+    """The answer of ``tokens.revoke``."""
+
+    revoked: RevokedToken
+
+
 class TokenOperations:
     """Texts are made here, shown once, and never kept: what is kept is what each allows, and until when."""
 
-    def __init__(self, machines: FederationService) -> None:
-        self._machines = machines
+    def __init__(
+        self,
+        node: LocalNode,
+        port: Callable[[], int],
+        availability: Availability,
+        peers: PeerStore,
+        tokens: TokenTable,
+        credentials: Deferred[RequestAuthenticator],
+    ) -> None:
+        """``port`` gives that of the listener for other machines."""
+        self._node, self._port, self._availability = node, port, availability
+        self._peers, self._tokens, self._credentials = peers, tokens, credentials
 
     @operation("tokens.list", "GET", "/tokens", right=OWNER)
-    async def listing(self) -> dict[str, Any]:
+    async def listing(self) -> Tokens:
         """Lists issued tokens, the latest first, without their texts."""
-        m = self._machines
-        if not m.rests:
-            await m.available()
-        return {"tokens": [self._row(token) for token in await m.tables.tokens.tokens()]}
+        if not self._availability.rests:
+            await self._availability.wait()
+        return {"tokens": [self._row(token) for token in await self._tokens.tokens()]}
 
     @operation("tokens.issue", "POST", "/tokens", right=OWNER)
     async def issue(
@@ -50,39 +129,44 @@ class TokenOperations:
         days: float = DAYS,
         totp: bool = False,
         client: str = "",
-    ) -> dict[str, Any]:
+    ) -> TokenIssued:
         """A token for a program: its `name`, `caps` (what it may do), `days`. Its text is in this answer alone.
 
         With `totp` it has no text: it comes in by the codes of an authenticator, whose `secret` is in this answer alone.
         `client`: the protocol that the program speaks (openai, ollama, mcp, a2a, acp); `lines` are to be pasted there.
         """
-        m = self._machines
-        parts = await m.available()
+        credentials = await self._credentials.ready()
         if not _LABEL.fullmatch(name):
             raise UsageProblemError(
                 f'"{name[:40]}" cannot be a name.', do="Use letters, digits, - and _, at most 40 of them."
             )
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
         token = _kept(new_id(), name, allowed, now, seconds)
+        shown = self._row(token)
         if totp:
-            secret = base64.b32encode(await parts.credentials.codes.add(token.jti)).decode()
-            uri = f"otpauth://totp/rappd:{name}?secret={secret}&issuer={quote(m.node.name)}"
-            shown = {"user": name, "secret": secret, "uri": uri}
+            secret = base64.b32encode(await credentials.codes.add(token.jti)).decode()
+            uri = f"otpauth://totp/rappd:{name}?secret={secret}&issuer={quote(self._node.name)}"
+            shown |= {"user": name, "secret": secret, "uri": uri}
         else:
             text = await asyncio.to_thread(
                 mint_issued_token,
-                m.node.identity,
+                self._node.identity,
                 name=name,
                 caps=allowed,
                 now=now,
                 seconds=seconds,
                 jti=token.jti,
             )
-            shown = {"text": text}
+            shown["text"] = text
             if client:  # before it counts: a protocol that is not there makes no token
-                shown |= client_settings(client, text, port=m.port, folder=m.node.home.keys)
-        await parts.credentials.issue(token)
-        return {"token": {**self._row(token), **shown}}
+                pasted = client_settings(client, text, port=self._port(), folder=self._node.home.keys)
+                shown |= {
+                    "url": pasted["url"],
+                    "certificate": pasted["certificate"],
+                    "lines": pasted["lines"],
+                }
+        await credentials.issue(token)
+        return {"token": shown}
 
     @operation("tokens.capability", "POST", "/tokens/capability", right=OWNER)
     async def capability(
@@ -92,18 +176,17 @@ class TokenOperations:
         caps: list[str] | None = None,
         days: float = DAYS,
         uses: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> TokenIssued:
         """A permission for a machine, which it may pass on narrower: `peer` or `fingerprint`, `caps`, perhaps `uses`, `days`."""
         if not (fingerprint or peer):
             raise MissingArgumentError("peer is required", do='Send {"peer": "…"}.')
-        m = self._machines
-        parts = await m.available()
+        credentials = await self._credentials.ready()
         holder = self._fingerprint(fingerprint or peer)
         allowed, seconds, now = _allowed(caps), _seconds(days), time.time()
         token = _kept(new_id(), holder, allowed, now, seconds)
         text = await asyncio.to_thread(
             mint_root,
-            m.node.identity,
+            self._node.identity,
             to=holder,
             caps=allowed,
             now=now,
@@ -111,7 +194,7 @@ class TokenOperations:
             uses=_uses(uses),
             jti=token.jti,
         )
-        await parts.credentials.issue(token)
+        await credentials.issue(token)
         return {"token": {**self._row(token), "uses": uses, "text": text}}
 
     @operation("tokens.narrow", "POST", "/tokens/narrow", right=OWNER)
@@ -122,19 +205,18 @@ class TokenOperations:
         caps: list[str] | None = None,
         days: float = DAYS,
         uses: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> Narrowed:
         """Passes a permission of this machine on, narrower: `chain` (texts), `to`, `caps`, perhaps `uses`, `days`.
 
         Raises ``BadTokenError`` for a chain that does not hold or was given to another machine, ``BadCapabilityError``
         when nothing of ``caps`` is in it.
         """
-        m = self._machines
-        await m.available()
+        await self._availability.wait()
         holder, now = self._fingerprint(to), time.time()
         links = await asyncio.to_thread(
             narrow,
             chain,
-            m.node.identity,
+            self._node.identity,
             to=holder,
             caps=_allowed(caps),
             now=now,
@@ -144,18 +226,17 @@ class TokenOperations:
         return {"token": {"to": holder, "chain": links}}
 
     @operation("tokens.revoke", "DELETE", "/tokens/{jti}", right=OWNER)
-    async def revoke(self, jti: str) -> dict[str, Any]:
+    async def revoke(self, jti: str) -> TokenRevoked:
         """Takes one back, at once. One that another machine made is taken back by its whole ID."""
-        m = self._machines
-        parts = await m.available()
+        credentials = await self._credentials.ready()
         wanted = jti.strip().lower()
-        known = [one for one in await m.tables.tokens.tokens() if one.jti == wanted]
+        known = [one for one in await self._tokens.tokens() if one.jti == wanted]
         if not known and not is_uuid(wanted):
             raise NotFoundError(f'Nothing was issued with the ID "{jti[:60]}".', do="rappd token list")
-        await parts.credentials.revoke(wanted)
+        await credentials.revoke(wanted)
         return {"revoked": {"jti": wanted, "name": self._name(known[0].name) if known else ""}}
 
-    def _row(self, token: IssuedToken) -> dict[str, Any]:
+    def _row(self, token: IssuedToken) -> TokenRow:
         is_machine = _FINGERPRINT.fullmatch(token.name) is not None
         return {
             "jti": token.jti,
@@ -173,12 +254,12 @@ class TokenOperations:
         """A label, or what the machine of a fingerprint is called here."""
         if not _FINGERPRINT.fullmatch(kept):
             return kept
-        peer = self._machines.peer_store.get(kept)
+        peer = self._peers.get(kept)
         return peer.name if peer is not None else kept[:16]
 
     def _fingerprint(self, to: str) -> str:
         wanted = to.strip().lower()
-        return wanted if _FINGERPRINT.fullmatch(wanted) else self._machines.peer_store.find(to).fingerprint
+        return wanted if _FINGERPRINT.fullmatch(wanted) else self._peers.find(to).fingerprint
 
 
 def _allowed(caps: Sequence[str] | None) -> tuple[str, ...]:

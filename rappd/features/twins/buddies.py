@@ -8,14 +8,14 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypedDict
 
 from rappd.errors import ConflictError, UsageProblemError
 from rappd.features.operation import ANYBODY, OWNER, Text, operation
 from twins.cartridges import buddy_actions, buddy_state
 from twins.cartridges.buddy_schema import NAMELESS
 from twins.cartridges.buddy_state import Action
-from twins.cartridges.buddy_status_cache import buddy_status
+from twins.cartridges.buddy_status_cache import BuddyStatus, buddy_status
 from twins.cartridges.buddy_store import KIND, BuddyStore, is_buddy
 from twins.cartridges.json_documents import Document
 from twins.errors import TwinConflictError, TwinError
@@ -33,6 +33,36 @@ MAX_TEXT = 4_000
 
 _LIVELY_SECONDS = 3_600
 _QUIET_SECONDS = 24 * 3_600
+
+
+class BuddyLife(BuddyStatus):
+    """The status of a buddy, and what it has lived through; moments are texts of ISO 8601 or None."""
+
+    social: float
+    frames_survived: int
+    posts_made: int
+    comments_made: int
+    hatched_at: str | None
+    last_fed: str | None
+    last_petted: str | None
+    memories: int
+
+
+class _Told(TypedDict):
+    key: str
+    rappid: str
+    name: str
+    kind: str
+    buddy: BuddyLife
+
+
+class BuddyAnswer(_Told):
+    """A buddy after an action. ``done`` is False for what it could not do; ``found`` is what was recalled."""
+
+    action: str
+    done: bool
+    message: str
+    found: list[Any]
 
 
 class BuddyOperations:
@@ -54,7 +84,7 @@ class BuddyOperations:
         self._renamed = renamed
 
     @operation("buddies.status", "GET", "/twins/{twin}/buddy", right=ANYBODY)
-    async def status(self, twin: str) -> dict[str, Any]:
+    async def status(self, twin: str) -> BuddyAnswer:
         """The present state of a buddy: stage, mood, energy, experience. Changes nothing.
 
         ``{key, rappid, name, kind, buddy: {stage, mood, feels, energy, xp, …}, message}``.
@@ -62,7 +92,7 @@ class BuddyOperations:
         return await asyncio.to_thread(self._status, twin)
 
     @operation("buddies.act", "POST", "/twins/{twin}/buddy", right=OWNER, agents="buddy.{action}")
-    async def act(self, twin: str, action: Text, text: str = "", kind: str = "") -> dict[str, Any]:
+    async def act(self, twin: str, action: Text, text: str = "", kind: str = "") -> BuddyAnswer:
         """Does an `action`: feed, pet, explore, post, comment, heartbeat, remember, recall, status; `text` and `kind` for those that take them.
 
         ``message`` tells it; ``done`` is false for what an egg or a tired buddy cannot do; ``found`` holds what
@@ -85,14 +115,20 @@ class BuddyOperations:
 
     # In threads from here on.
 
-    def _status(self, selector: str) -> dict[str, Any]:
+    def _status(self, selector: str) -> BuddyAnswer:
         twin = _buddy(find_active(self._places, selector))
         nest, now = BuddyStore(twin.workspace), datetime.now(UTC)
         found = buddy_state.egg(now, name=twin.name) if nest.is_empty() else nest.read()
         lived = buddy_actions.act(found, Action.STATUS, now)
-        return {**_told(twin, lived.document), "action": "status", "done": True, "message": lived.said}
+        return {
+            **_buddy_row(twin, lived.document),
+            "action": "status",
+            "done": True,
+            "message": lived.answer,
+            "found": [],
+        }
 
-    def _act(self, selector: str, action: Action, text: str, kind: str) -> dict[str, Any]:
+    def _act(self, selector: str, action: Action, text: str, kind: str) -> BuddyAnswer:
         twin = find_active(self._places, selector)
         nest = nest_of(twin)
         nameless = action is Action.FEED and nest.read()["organism"].get("name", NAMELESS) == NAMELESS
@@ -106,10 +142,10 @@ class BuddyOperations:
                 souls.take_name(twin.workspace, NAMELESS, twin.name)
             self._renamed(twin.key, twin.name)
         return {
-            **_told(twin, lived.document),
+            **_buddy_row(twin, lived.document),
             "action": action.value,
             "done": lived.done,
-            "message": lived.said,
+            "message": lived.answer,
             "found": lived.found,
         }
 
@@ -141,17 +177,8 @@ def _buddy(twin: Twin) -> Twin:
     return twin
 
 
-def _told(twin: Twin, buddy: Document) -> dict[str, Any]:
+def _buddy_row(twin: Twin, buddy: Document) -> _Told:
     organism = buddy["organism"]
-    more = (
-        "social",
-        "frames_survived",
-        "posts_made",
-        "comments_made",
-        "hatched_at",
-        "last_fed",
-        "last_petted",
-    )
     return {
         "key": twin.key,
         "rappid": twin.rappid.text,
@@ -159,7 +186,13 @@ def _told(twin: Twin, buddy: Document) -> dict[str, Any]:
         "kind": twin.kind,
         "buddy": {
             **buddy_status(buddy),
-            **{key: organism[key] for key in more},
+            "social": organism["social"],
+            "frames_survived": organism["frames_survived"],
+            "posts_made": organism["posts_made"],
+            "comments_made": organism["comments_made"],
+            "hatched_at": organism["hatched_at"],
+            "last_fed": organism["last_fed"],
+            "last_petted": organism["last_petted"],
             "memories": len(organism["long_memory"]),
         },
     }

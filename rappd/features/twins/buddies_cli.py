@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.completion_names import twin_names
 from rappd.cli.console import dim, print_out, status_mark, strip_control
 from rappd.cli.printer import JSON, Printer
@@ -30,9 +31,8 @@ def _verb(action: str, about: str, *parameters: Callable[..., Any]) -> click.Com
     return click.command(action, help=about)(command)
 
 
-@click.command()
+@cli_command()
 @_NAME
-@JSON
 def status(name: str, printer: Printer) -> int:
     """Show how a buddy is: stage, mood, energy, experience."""
     return _tell(client().do("buddies.status", twin=in_path(name)), printer)

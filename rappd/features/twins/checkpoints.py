@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
@@ -16,7 +16,7 @@ from rappd.version import __version__
 from twins.eggs.writers.formats import EggMaker
 from twins.lifecycle.lookup import find_active
 from twins.trust.trust import Trust
-from twins.workspace.checkpoints import Checkpoints
+from twins.workspace.checkpoints import CheckpointRow, Checkpoints, RestoreView
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout, Workspace
 
@@ -25,6 +25,35 @@ if TYPE_CHECKING:
 
 Flush = Callable[[], Awaitable[object]]
 """Returns once all that was said is in the record."""
+
+
+Mode = Literal["dry-run", "execute"]
+
+
+class _Who(TypedDict):
+    key: str
+    rappid: str
+    name: str
+
+
+class CheckpointMade(_Who):
+    """A twin, and its new checkpoint."""
+
+    checkpoint: CheckpointRow
+    message: str
+
+
+class CheckpointList(_Who):
+    """A twin, and the moments that it can be brought back to."""
+
+    checkpoints: list[CheckpointRow]
+
+
+class RolledBack(_Who, RestoreView):
+    """A twin at an earlier moment; a dry run says what would change, and has no ``message``."""
+
+    mode: Mode
+    message: NotRequired[str]
 
 
 class CheckpointOperations:
@@ -41,14 +70,14 @@ class CheckpointOperations:
         identity: IdentityKey,
         *,
         machine: str,
-        living: Tenants,
+        tenants: Tenants,
         flush: Flush | None = None,
     ) -> None:
         self._places = TwinLayout(home.root)
         self._host = host
-        self._living = living
+        self._tenants = tenants
         self._flush = flush
-        self._held = Trust(home.root).quarantine
+        self._quarantine = Trust(home.root).quarantine
         self._checkpoints = Checkpoints(
             self._places,
             key=identity,
@@ -59,7 +88,7 @@ class CheckpointOperations:
     @operation(
         "checkpoints.make", "POST", "/twins/{twin}/checkpoints", right=OWNER, agents="twins.checkpoint"
     )
-    async def make(self, twin: str, note: str = "") -> dict[str, Any]:
+    async def make(self, twin: str, note: str = "") -> CheckpointMade:
         """Keeps a twin as it is now, with all that was said; a `note` may be given. It may be running meanwhile."""
         found = await self._twin(twin)
         made = await asyncio.to_thread(self._checkpoints.make, found, note=note)
@@ -72,14 +101,14 @@ class CheckpointOperations:
     @operation(
         "checkpoints.list", "GET", "/twins/{twin}/checkpoints", right=OWNER, agents="twins.checkpoints"
     )
-    async def listing(self, twin: str) -> dict[str, Any]:
+    async def listing(self, twin: str) -> CheckpointList:
         """Moments that a twin can be brought back to, oldest first."""
         found = await self._twin(twin)
         kept = await asyncio.to_thread(self._checkpoints.listing, found.key)
         return {**_who(found), "checkpoints": [one.as_json() for one in kept]}
 
     @operation("checkpoints.rollback", "POST", "/twins/{twin}/checkpoints/rollback", right=OWNER)
-    async def rollback(self, twin: str, checkpoint: str = "", confirm: bool = False) -> dict[str, Any]:
+    async def rollback(self, twin: str, checkpoint: str = "", confirm: bool = False) -> RolledBack:
         """Brings a twin back to a `checkpoint`, or the latest; only says what would change, unless `confirm` is true.
 
         One that is running is stopped meanwhile. ``restored`` and ``removed`` are paths in its
@@ -87,8 +116,8 @@ class CheckpointOperations:
         """
         found = await self._twin(twin)
         if not confirm:
-            told = await asyncio.to_thread(self._look_back, found, checkpoint)
-            return {**_who(found), "mode": "dry-run", **told.as_json()}
+            difference = await asyncio.to_thread(self._look_back, found, checkpoint)
+            return _rolled_back(found, "dry-run", difference)
         # The caller may disconnect in the middle, and the twin must not start before its folder is whole.
         done = await asyncio.shield(asyncio.ensure_future(self._go_back_resting(found, checkpoint)))
         at = done.checkpoint.at
@@ -97,10 +126,12 @@ class CheckpointOperations:
             if done.differs
             else f"{found.name} is as it was at {at} already."
         )
-        return {**_who(found), "mode": "execute", **done.as_json(), "message": text}
+        answer = _rolled_back(found, "execute", done)
+        answer["message"] = text
+        return answer
 
     async def _go_back_resting(self, twin: Twin, checkpoint: str) -> RestoreResult:
-        async with self._living.resting(twin.key):
+        async with self._tenants.resting(twin.key):
             return await asyncio.to_thread(self._go_back, twin, checkpoint)
 
     async def _twin(self, selector: str) -> Twin:
@@ -119,9 +150,25 @@ class CheckpointOperations:
         from twins.workspace import checkpoint_restore
 
         return checkpoint_restore.restore(
-            self._checkpoints, self._places, twin, checkpoint, held=self._held, host=self._host
+            self._checkpoints, self._places, twin, checkpoint, quarantine=self._quarantine, host=self._host
         )
 
 
-def _who(twin: Twin) -> dict[str, Any]:
+def _rolled_back(twin: Twin, mode: Mode, result: RestoreResult) -> RolledBack:
+    answer = result.as_json()
+    return {
+        "key": twin.key,
+        "rappid": twin.rappid.text,
+        "name": twin.name,
+        "mode": mode,
+        "checkpoint": answer["checkpoint"],
+        "before": answer["before"],
+        "restored": answer["restored"],
+        "removed": answer["removed"],
+        "kept": answer["kept"],
+        "notes": answer["notes"],
+    }
+
+
+def _who(twin: Twin) -> _Who:
     return {"key": twin.key, "rappid": twin.rappid.text, "name": twin.name}

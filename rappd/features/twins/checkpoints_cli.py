@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
+from rappd.cli.command_parameters import Argument, cli_command
 from rappd.cli.completion_names import twin_names
 from rappd.cli.console import arrow, command, dim, print_err, print_out, status_mark, strip_control
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.cli.tables import Table
 from rappd.daemon.home import Home
@@ -23,16 +24,14 @@ from twins.byte_sizes import format_bytes
 if TYPE_CHECKING:
     pass
 
-_NAME = click.argument("name", shell_complete=twin_names)
+_Name = Annotated[str, Argument(shell_complete=twin_names)]
 _SECONDS = 3600.0  # a twin may be large
 _SHOWN = 3
 
 
-@click.command()
-@_NAME
+@cli_command()
 @click.option("--note", "text", default="", help="What to remember it by.")
-@JSON
-def checkpoint(name: str, text: str, printer: Printer) -> None:
+def checkpoint(name: _Name, text: str, printer: Printer) -> None:
     """Keep a twin as it is now, to go back to. It may be running."""
     with progress(f"Packing {strip_control(name)}…"):
         found = HomeClient(Home.here(), timeout=_SECONDS).do(
@@ -48,10 +47,8 @@ def _show_made(found: Answer, made: dict[str, Any]) -> None:
     print_out(f"  {dim('to go back:')} {command(f'rappd twins rollback {_typed(found)}')}")
 
 
-@click.command()
-@_NAME
-@JSON
-def checkpoints(name: str, printer: Printer) -> None:
+@cli_command()
+def checkpoints(name: _Name, printer: Printer) -> None:
     """A twin's checkpoints, oldest first."""
     found = HomeClient(Home.here(), reads=True, timeout=_SECONDS).do("checkpoints.list", twin=in_path(name))
     printer.result({"checkpoints": found["checkpoints"]}, _show_list, found)
@@ -65,12 +62,9 @@ def _show_list(found: Answer) -> None:
         print_out(f"  {arrow()} {command(f'rappd twins checkpoint {_typed(found)}')}")
 
 
-@click.command()
-@_NAME
-@click.argument("checkpoint", required=False, default="")
+@cli_command()
 @click.option("--yes", is_flag=True, help="Do not ask.")
-@JSON
-def rollback(name: str, checkpoint: str, yes: bool, printer: Printer) -> int:
+def rollback(name: _Name, *, checkpoint: str = "", yes: bool, printer: Printer) -> int:
     """Bring a twin back to a CHECKPOINT, or the latest.
 
     Soul, agents, services, senses and memory are as they were, and files that came since go; what the twin

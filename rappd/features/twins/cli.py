@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
 import click
 
 from rappd.cli.command_group import SuggestingGroup
+from rappd.cli.command_parameters import Argument
 from rappd.cli.completion_names import twin_names
 from rappd.cli.console import dim, print_out, strip_control
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -31,7 +32,7 @@ from rappd.features.twins.text import (
     show_twins,
 )
 
-_NAME = click.argument("name", shell_complete=twin_names)
+_Name = Annotated[str, Argument(shell_complete=twin_names)]
 
 _LEFT_SHOWN = 10
 
@@ -47,7 +48,6 @@ def twins() -> None:
 @twins.command("list")
 @click.option("--archived", "state", flag_value="archived", help="Those set aside.")
 @click.option("--purged", "state", flag_value="purged", help="Those that are gone.")
-@JSON
 def list_(state: str | None, printer: Printer) -> None:
     """List every twin, and each folder that should be one and cannot be read."""
     found = client(reads=True).do("twins.list", state=state)
@@ -58,16 +58,13 @@ def list_(state: str | None, printer: Printer) -> None:
 
 
 @twins.command()
-@_NAME
-@JSON
-def show(name: str, printer: Printer) -> None:
+def show(name: _Name, printer: Printer) -> None:
     """One twin: who it is, what it has, where it lies."""
     found = client(reads=True).do("twins.show", twin=in_path(name))
     printer.result(found, show_one, found["twin"])
 
 
 @twins.command()
-@click.argument("name")
 @click.option(
     "--kind",
     default="",
@@ -75,7 +72,6 @@ def show(name: str, printer: Printer) -> None:
 )
 @click.option("--soul", "soul_file", metavar="FILE", default="", help="Its soul; - reads it from stdin.")
 @click.option("--force", is_flag=True, help="Also where a twin of that name lives here.")
-@JSON
 def new(name: str, kind: str, soul_file: str, force: bool, printer: Printer) -> None:
     """Create a twin."""
     text = text_of(soul_file) if soul_file else ""
@@ -84,7 +80,7 @@ def new(name: str, kind: str, soul_file: str, force: bool, printer: Printer) -> 
 
 
 @twins.command("chat")
-@_NAME
+@click.argument("name", shell_complete=twin_names)
 @talks
 def chat(name: str, **given: Any) -> None:
     """Talk to a twin. Without TEXT, a conversation."""
@@ -106,38 +102,30 @@ def chat(name: str, **given: Any) -> None:
 
 
 @twins.command()
-@_NAME
-@JSON
-def boot(name: str, printer: Printer) -> None:
+def boot(name: _Name, printer: Printer) -> None:
     """Start a twin on a port of its own. It starts with rappd, too, until it is stopped."""
     found = ControlClient(Home.here()).do("twins.boot", twin=in_path(name))
     printer.result({"twin": found}, show_done, found)
 
 
 @twins.command()
-@_NAME
-@JSON
-def stop(name: str, printer: Printer) -> None:
+def stop(name: _Name, printer: Printer) -> None:
     """Stop a twin. Its port closes, what it runs ends, nothing is lost."""
     found = client().do("twins.stop", twin=in_path(name))
     printer.result({"twin": found}, show_done, found)
 
 
 @twins.command()
-@_NAME
 @click.argument("new_name", metavar="NEW")
-@JSON
-def rename(name: str, new_name: str, printer: Printer) -> None:
+def rename(name: _Name, new_name: str, printer: Printer) -> None:
     """Call a twin something else; who it is stays."""
     found = client().do("twins.rename", twin=in_path(name), name=new_name)
     printer.result({"twin": found}, show_done, found)
 
 
 @twins.command()
-@_NAME
 @click.option("--name", "new_name", default="", help="What the fork is called.")
-@JSON
-def fork(name: str, new_name: str, printer: Printer) -> None:
+def fork(name: _Name, new_name: str, printer: Printer) -> None:
     """A new twin that begins as a copy and goes its own way."""
     with progress(f"Forking {name}…"):
         found = client().do("twins.fork", twin=in_path(name), name=new_name)
@@ -155,7 +143,6 @@ def _show_fork(found: Answer) -> None:
 
 @twins.command()
 @click.argument("name", required=False, default="", shell_complete=twin_names)
-@JSON
 def lineage(name: str, printer: Printer) -> None:
     """Show the lineage of one twin, or of every twin."""
     found = client(reads=True).do("twins.lineage", twin=name)

@@ -7,21 +7,43 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import Any
+from typing import Any, TypedDict
 
 from envelopes.envelope import ERROR, HELP, Envelope, new_id
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.errors import RefusedError
 from rappd.features.operation import Text, agent_operation
-from rappd.features.twins.checkpoints import CheckpointOperations
-from rappd.features.twins.operations import TwinOperations
+from rappd.features.twins.checkpoints import CheckpointOperations, RolledBack
+from rappd.features.twins.operations import (
+    Forked,
+    NewTwin,
+    SoulChanged,
+    TwinOperations,
+    TwinSaid,
+    TwinsListed,
+)
 from rappd.features.twins.queries import who_is
 from rappd.tenants.tenants import Tenants
+from twins.lifecycle.lifecycle import LifecycleResult, NamedTwin
 from twins.lifecycle.lookup import find_active
 from twins.lifecycle.selection import Selection
 from twins.workspace.identity_file import proper_name
 from twins.workspace.twin import Twin
+
+
+class TwinAnswer(TypedDict):
+    """The answer of a twin."""
+
+    twin: str
+    response: str
+
+
+class PutOff(TypedDict):
+    """Work that waits until a twin has answered its active requests."""
+
+    put_off: list[NamedTwin]
+    message: str
 
 
 class TwinHostApi:
@@ -43,27 +65,27 @@ class TwinHostApi:
         self._checkpoints = checkpoints
 
     @agent_operation("twins.archived")
-    async def archived(self) -> dict[str, Any]:
+    async def archived(self) -> TwinsListed:
         """Lists those that were set aside."""
         return await self._twins.listed("archived")
 
     @agent_operation("twins.purged")
-    async def purged(self) -> dict[str, Any]:
+    async def purged(self) -> TwinsListed:
         """Lists those that were deleted."""
         return await self._twins.listed("purged")
 
     @agent_operation("twins.new")
-    async def new(self, name: Text, kind: str = "", text: str = "") -> dict[str, Any]:
+    async def new(self, name: Text, kind: str = "", text: str = "") -> NewTwin:
         """Mints a twin; ``text`` is its soul."""
         return await self._twins.new(name, kind=kind, soul=text)
 
     @agent_operation("twins.edit_soul")
-    async def edit_soul(self, twin: Text, text: Text, reason: str = "") -> dict[str, Any]:
+    async def edit_soul(self, twin: Text, text: Text, reason: str = "") -> SoulChanged:
         """Puts the soul ``text`` in force; the one before is kept."""
         return await self._twins.edit_soul(twin, text, reason=reason)
 
     @agent_operation("twins.chat")
-    async def chat(self, twin: Text, text: str = "") -> dict[str, Any]:
+    async def chat(self, twin: Text, text: str = "") -> TwinAnswer:
         """Asks a twin for the brainstem; the twin may change no structure in that turn."""
         tenant = await self._tenants.twin(twin)
         asked = Envelope(new_id(), self._tenants.host.id, tenant.id, HELP, {"user_input": text})
@@ -74,14 +96,14 @@ class TwinHostApi:
         return {"twin": tenant.title, "response": reply.data.get("response", "")}
 
     @agent_operation("twins.stop")
-    async def stop(self, twin: Text) -> dict[str, Any]:
+    async def stop(self, twin: Text) -> TwinSaid:
         """Stops it, once it has answered."""
         found = await self._twin(twin)
         when = "" if await self._tenants.let_sleep(found.key) else " as soon as it has answered"
         return {**who_is(found), "message": f"{found.name} is stopped{when}."}
 
     @agent_operation("twins.fork")
-    async def fork(self, twin: Text, name: str = "") -> dict[str, Any]:
+    async def fork(self, twin: Text, name: str = "") -> Forked | PutOff:
         """A new twin that begins as its copy."""
         found = await self._twin(twin)
         if not self._tenants.is_answering(found.key):
@@ -93,7 +115,7 @@ class TwinHostApi:
         return _put_off(found, f"{called} made as soon as {found.name} has answered.")
 
     @agent_operation("twins.rollback")
-    async def roll_back(self, twin: Text, checkpoint: str = "", confirm: bool = False) -> dict[str, Any]:
+    async def roll_back(self, twin: Text, checkpoint: str = "", confirm: bool = False) -> RolledBack | PutOff:
         """Brings a twin back to a checkpoint; only says what would change, unless ``confirm``."""
         found = await self._twin(twin)
         work = partial(self._checkpoints.rollback, found.key, checkpoint=checkpoint, confirm=confirm)
@@ -108,7 +130,7 @@ class TwinHostApi:
 
     async def archive_matching(
         self, selection: Selection, *, confirm: bool, reason: str = "", by: str = "operator"
-    ) -> dict[str, Any]:
+    ) -> LifecycleResult:
         """Archives all that a selection means; those that are answering, afterwards. A dry run unless confirmed."""
         found = await self._twins.lifecycle.archive_matching(
             selection, confirm=confirm, reason=reason, by=by, put_off=self._tenants.is_answering
@@ -118,7 +140,7 @@ class TwinHostApi:
     @agent_operation("twins.archive")
     async def archive(
         self, twin: str = "", filter: dict[str, Any] | None = None, confirm: bool = False, reason: str = ""
-    ) -> dict[str, Any]:
+    ) -> LifecycleResult:
         """Sets one aside, or all that a ``filter`` means."""
         if not twin:
             return await self.archive_matching(Selection.from_filter(filter), confirm=confirm, reason=reason)
@@ -126,7 +148,7 @@ class TwinHostApi:
         found = await self._twins.lifecycle.archive(twin, reason=reason, put_off=answering)
         return self._archived_later(found, reason, "operator")
 
-    def _archived_later(self, found: dict[str, Any], reason: str, by: str) -> dict[str, Any]:
+    def _archived_later(self, found: LifecycleResult, reason: str, by: str) -> LifecycleResult:
         waiting = found.get("put_off", [])
         for twin in waiting:
             work = partial(self._twins.lifecycle.archive, twin["hash"], reason=reason, by=by)
@@ -134,12 +156,12 @@ class TwinHostApi:
         if not waiting:
             return found
         named = " and ".join(twin["name"] for twin in waiting)
-        told = "is archived as soon as it has" if len(waiting) == 1 else "are archived as soon as they have"
-        return {**found, "message": f"{named} {told} answered."}
+        ending = "is archived as soon as it has" if len(waiting) == 1 else "are archived as soon as they have"
+        return {**found, "message": f"{named} {ending} answered."}
 
     async def _twin(self, selector: str) -> Twin:
         return await asyncio.to_thread(find_active, self._tenants.layout, selector)
 
 
-def _put_off(twin: Twin, message: str) -> dict[str, Any]:
+def _put_off(twin: Twin, message: str) -> PutOff:
     return {"put_off": [{"hash": twin.key, "name": twin.name, "kind": twin.kind}], "message": message}

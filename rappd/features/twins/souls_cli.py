@@ -8,15 +8,16 @@ from pathlib import Path
 import click
 
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.completion_names import twin_names
 from rappd.cli.console import print_out, strip_control
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.twins.client import Answer, client, in_path
 from rappd.features.twins.text import show_done, show_history
 
 
-@click.command()
+@cli_command()
 @click.argument("name", shell_complete=twin_names)
 @click.option(
     "--edit", "file", metavar="FILE", default="", help="Put a text in force; - reads it from stdin."
@@ -24,7 +25,6 @@ from rappd.features.twins.text import show_done, show_history
 @click.option("--reason", default="", help="Why it is edited; kept with the soul before.")
 @click.option("--history", is_flag=True, help="The souls before.")
 @click.option("--restore", "number", type=click.IntRange(1), metavar="N", help="Put soul N in force again.")
-@JSON
 def soul(name: str, file: str, reason: str, history: bool, number: int | None, printer: Printer) -> None:
     """Print a twin's soul, or change it. The next turn goes by the new one."""
     if bool(file) + history + (number is not None) > 1:

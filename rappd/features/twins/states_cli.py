@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import Annotated, Any
 
 import click
 
+from rappd.cli.command_parameters import Option, cli_command
 from rappd.cli.completion_names import twin_names
 from rappd.cli.console import (
     arrow,
@@ -19,24 +20,23 @@ from rappd.cli.console import (
     strip_control,
 )
 from rappd.cli.formatting import count
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.errors import ConfirmationNeededError, UsageProblemError
 from rappd.features.twins.client import Answer, client, in_path
 from rappd.features.twins.text import handle, show_chosen
 
-_YES = click.option("--yes", is_flag=True, help="Do not ask.")
-_REASON = click.option("--reason", default="", help="Why; it is kept.")
+_Yes = Annotated[bool, Option("--yes", help="Do not ask.")]
+_Reason = Annotated[str, Option("--reason", help="Why; it is kept.")]
 
 _PARTLY = 7
 
 
-@click.command()
+@cli_command()
 @click.argument("name", required=False, default="", shell_complete=twin_names)
 @click.option("--filter", "clauses", metavar="CLAUSE=VALUE", multiple=True, help="All that fit; repeatable.")
-@_REASON
-@_YES
-@JSON
-def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, printer: Printer) -> int:
+def archive(
+    name: str, clauses: tuple[str, ...], printer: Printer, reason: _Reason = "", yes: _Yes = False
+) -> int:
     """Set a twin aside, or all that fit. It is stopped first, and stays whole.
 
     Clauses, all of which must hold: kind=KIND, name_prefix=TEXT, name_regex=PATTERN,
@@ -57,30 +57,26 @@ def archive(name: str, clauses: tuple[str, ...], reason: str, yes: bool, printer
             if not meant["would_archive"] or not _agreed(meant, "archive", printer):
                 return _nothing_done(meant, "archive", printer)
         found = _archive(matching, reason, confirm=True)
-    return _told(found, "archive", printer)
+    return _show_done(found, "archive", printer)
 
 
-@click.command()
+@cli_command()
 @click.argument("name", shell_complete=twin_names)
-@JSON
 def unarchive(name: str, printer: Printer) -> int:
     """Bring a twin back; it is stopped."""
     found = client().do("twins.unarchive", twin=in_path(name))
-    return _told(found, "unarchive", printer)
+    return _show_done(found, "unarchive", printer)
 
 
-@click.command()
+@cli_command()
 @click.argument("name", shell_complete=twin_names)
-@_REASON
-@_YES
-@JSON
-def purge(name: str, reason: str, yes: bool, printer: Printer) -> int:
+def purge(name: str, printer: Printer, reason: _Reason = "", yes: _Yes = False) -> int:
     """Delete an archived twin, with all it had."""
     meant = _purge(name, "", confirm=False)
     if not yes and not _agreed(meant, "purge", printer):
         return _nothing_done(meant, "purge", printer)
     # The very one that was shown, whatever is called so by now.
-    return _told(_purge(meant["would_purge"][0]["hash"], reason, confirm=True), "purge", printer)
+    return _show_done(_purge(meant["would_purge"][0]["hash"], reason, confirm=True), "purge", printer)
 
 
 def _archive(matching: dict[str, Any], reason: str, *, confirm: bool) -> Answer:
@@ -111,7 +107,7 @@ def _nothing_done(meant: Answer, action: str, printer: Printer) -> int:
     return 0 if none_fits else ConfirmationNeededError.exit_code
 
 
-def _told(found: Answer, action: str, printer: Printer) -> int:
+def _show_done(found: Answer, action: str, printer: Printer) -> int:
     """Says what was done; returns the exit code."""
     done, errors = found[f"{action}d"], found["errors"]
     printer.result({action: found}, _show, found, action)

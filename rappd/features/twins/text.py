@@ -62,7 +62,7 @@ def show_twins(found: Row) -> None:
 
 
 def show_archived(rows: Sequence[Row]) -> None:
-    """Those set aside, the longest first."""
+    """Prints the archived twins, the longest archived first."""
     if not rows:
         print_out("No twin is archived.")
         return
@@ -75,7 +75,7 @@ def show_archived(rows: Sequence[Row]) -> None:
 
 
 def show_purged(rows: Sequence[Row]) -> None:
-    """Those that are gone, the oldest first."""
+    """Prints the purged twins, the oldest first."""
     if not rows:
         print_out("No twin was purged.")
         return

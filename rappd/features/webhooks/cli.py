@@ -9,7 +9,7 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.console import print_out, print_status, strip_control
-from rappd.cli.printer import JSON, Printer
+from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 
@@ -23,14 +23,12 @@ def webhooks() -> None:
 
 
 @webhooks.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List them with their addresses."""
     printer.result(ControlClient(Home.here()).do("webhooks.list"), _show)
 
 
 @webhooks.command()
-@click.argument("name")
 @click.option("--twin", default="", metavar="TWIN", help="This twin gets it; without it, the brainstem.")
 @click.option("--agent", default="", metavar="AGENT", help="This agent alone gets it, as its arguments.")
 @click.option("--ask", default="", metavar="TEXT", help="What to do with it, in words.")
@@ -42,7 +40,6 @@ def list_(printer: Printer) -> None:
     metavar="FOLDER",
     help="Files put there come in the same way.",
 )
-@JSON
 def add(
     name: str, twin: str, agent: str, ask: str, signed: bool, folder: Path | None, printer: Printer
 ) -> None:
@@ -60,8 +57,6 @@ def add(
 
 
 @webhooks.command()
-@click.argument("name")
-@JSON
 def remove(name: str, printer: Printer) -> None:
     """Remove NAME: its address is nobody's from now on."""
     found = ControlClient(Home.here()).do("webhooks.remove", webhook=name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict
 
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
@@ -16,6 +16,32 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}")
 _LONGEST_ASK = 1000
 
 
+class WebhookRow(TypedDict):
+    """A webhook with its address; ``secret`` is told when it is made, and at no other time."""
+
+    name: str
+    address: str
+    path: str
+    workspace: str
+    agent: str
+    ask: str
+    signed: bool
+    folder: str
+    secret: NotRequired[str]
+
+
+class WebhooksListed(TypedDict):
+    """All webhooks."""
+
+    webhooks: list[WebhookRow]
+
+
+class OneWebhook(TypedDict):
+    """A webhook as it is now, or was when it was removed."""
+
+    webhook: WebhookRow
+
+
 class WebhookOperations:
     """The addresses are the owner's to know: who has one may have a turn with everyday rights."""
 
@@ -23,7 +49,7 @@ class WebhookOperations:
         self._webhooks, self._tenants, self._port, self._home = webhooks, tenants, port, home
 
     @operation("webhooks.list", "GET", "/webhooks", right=OWNER)
-    def listing(self) -> dict[str, Any]:
+    def listing(self) -> WebhooksListed:
         """Lists all webhooks with their addresses; secrets are not told again."""
         return {"webhooks": [self._view(one) for one in self._webhooks.all()]}
 
@@ -36,7 +62,7 @@ class WebhookOperations:
         ask: str = "",
         signed: bool = False,
         folder: str = "",
-    ) -> dict[str, Any]:
+    ) -> OneWebhook:
         """Makes an address for `name`: what is posted there becomes a turn of the brainstem, of a `twin`, or of an `agent`.
 
         `ask` goes before what is posted. With `signed` it gets a secret, told here once, by which posts have to be signed
@@ -60,7 +86,7 @@ class WebhookOperations:
         return {"webhook": {**self._view(hook), "secret": hook.secret}}
 
     @operation("webhooks.remove", "DELETE", "/webhooks/{webhook}", right=OWNER)
-    def remove(self, webhook: str) -> dict[str, Any]:
+    def remove(self, webhook: str) -> OneWebhook:
         """Removes one: its address is nobody's from now on."""
         return {"webhook": self._view(self._webhooks.remove(webhook))}
 
@@ -76,7 +102,7 @@ class WebhookOperations:
             raise UsageProblemError("A folder of rappd's own is not watched.", do="Choose another one.")
         return str(path)
 
-    def _view(self, hook: Webhook) -> dict[str, Any]:
+    def _view(self, hook: Webhook) -> WebhookRow:
         return {
             "name": hook.name,
             "address": f"http://127.0.0.1:{self._port()}/hooks/{hook.id}",

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from agents.storage.atomic_write import write_atomically
-from envelopes.codecs.privileged import refuse_privileged
+from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.envelope import DONE, HELP, Envelope, as_uuid, is_uuid, new_id
 from envelopes.errors import ReportableError
 from rappd.daemon.rate_limit import RateLimit, RateLimitedError
@@ -64,13 +64,6 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float = 0.0
 
 
-class BadWebhookSignatureError(RefusedError):
-    """A body whose ``X-Hub-Signature-256`` is missing, or not made with the webhook's secret."""
-
-    code = "webhook_signature"
-    status = 401
-
-
 class Webhooks:
     """All calls come from the event loop."""
 
@@ -110,7 +103,7 @@ class Webhooks:
         self._write([*known, webhook])
 
     def remove(self, name: str) -> Webhook:
-        """Its address is nobody's from now on. Raises ``NotFoundError``."""
+        """Removes a webhook; its address answers no more. Raises ``NotFoundError``."""
         known = self.all()
         found = next((one for one in known if one.name.casefold() == name.casefold()), None)
         if found is None:
@@ -122,13 +115,14 @@ class Webhooks:
         """Begins the turn of what came to the address with ``id``; returns the turn's id once it is recorded.
 
         ``delivery`` names it: a repeat is not performed again. Raises ``NotFoundError``, ``RateLimitedError``,
-        ``BadWebhookSignatureError``.
+        ``webhook_signature``.
         """
         hook = self._found(id)
         if hook.secret and not _is_signed(hook.secret, body, signature):
-            raise BadWebhookSignatureError(
+            raise RefusedError(
                 "The signature is missing, or not made with this webhook's secret.",
                 do="Send X-Hub-Signature-256: sha256=…",
+                code="webhook_signature",
             )
         try:
             self._limit.take(hook.name)
@@ -181,18 +175,18 @@ class Webhooks:
         async def follow() -> None:
             try:
                 reply = await turn.reply()
-                said = str(
+                noticee = str(
                     reply.data.get("response") or reply.data.get("result") or reply.data.get("msg") or ""
                 )
                 how = "" if reply.verb == DONE else " failed"
-                line = said.strip().partition("\n")[0] or "nothing"
+                line = noticee.strip().partition("\n")[0] or "nothing"
             except ReportableError as problem:
                 how, line = " failed", str(problem)
             finally:
                 self._active[hook.name] -= 1
             key = f"webhook-answer:{hook.name}"
-            said = f"Webhook {hook.name}{how}: {line}"
-            self._notices.add(said, "", kind="webhook", key=key, quiet=not self._may_tell(hook))
+            noticee = f"Webhook {hook.name}{how}: {line}"
+            self._notices.add(noticee, "", kind="webhook", key=key, quiet=not self._may_tell(hook))
 
         self._tasks.spawn(follow())
         return id
@@ -256,9 +250,10 @@ def _data(hook: Webhook, body: bytes) -> dict[str, Any]:
         except (ValueError, RecursionError):
             found = None
         refuse_privileged(found, listener="for webhooks")
+        refuse_privileged_text(body, listener="for webhooks")
         return {"agent": hook.agent, "args": found if isinstance(found, dict) else {"text": text}}
-    said = "\n\n".join(filter(None, (hook.ask, _FOREIGN.format(hook.name), text)))
-    return {"user_input": said, "by": f"Webhook {hook.name}", "via": "webhook"}
+    sentence = "\n\n".join(filter(None, (hook.ask, _FOREIGN.format(hook.name), text)))
+    return {"user_input": sentence, "by": f"Webhook {hook.name}", "via": "webhook"}
 
 
 def _still_files(folder: Path) -> list[tuple[Path, bytes | None]]:

@@ -16,7 +16,7 @@ from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError, UsageProblemError
-from rappd.sessions.workflows.errors import WorkflowError
+from rappd.sessions.errors import WorkflowError
 
 _SESSION = click.option("--session", metavar="ID", default="", help="Another session than the one used last.")
 _MOST_BYTES = 64 << 10
@@ -30,7 +30,6 @@ def workflows() -> None:
 
 
 @workflows.command("list")
-@JSON
 def list_(printer: Printer) -> None:
     """List workflows, and what runs."""
     found = ControlClient(Home.here()).do("workflows.list")
@@ -49,8 +48,6 @@ def _show_list(found: Row) -> None:
 
 
 @workflows.command()
-@click.argument("name")
-@JSON
 def show(name: str, printer: Printer) -> None:
     """Show the steps of a workflow."""
     row = ControlClient(Home.here()).do("workflows.show", name=name)
@@ -68,9 +65,7 @@ def _show(row: Row) -> None:
 
 
 @workflows.command()
-@click.argument("name")
 @click.option("--yes", is_flag=True, help="Approve without a question.")
-@JSON
 def approve(name: str, yes: bool, printer: Printer) -> None:
     """Let a foreign workflow run, exactly as it is now. It is shown first."""
     daemon = ControlClient(Home.here())
@@ -107,7 +102,6 @@ def _print_steps(found: Row) -> None:
 
 
 @workflows.command()
-@click.argument("name")
 @click.option("--file", "files", metavar="NAME=PATH", multiple=True, help="A text in place of one of its files.")  # fmt: skip
 @click.option(
     "--text", "texts", metavar="NAME=WORDS", multiple=True, help="The same, as words: what it is about."
@@ -120,7 +114,6 @@ def _print_steps(found: Row) -> None:
     help="Who plays a participant: a twin, a paired machine, or Ink@pi.",
 )
 @_SESSION
-@JSON
 def run(
     name: str,
     files: tuple[str, ...],
@@ -161,10 +154,8 @@ _control("abort", "End it; the turn under way is stopped.")
 
 
 @workflows.command()
-@click.argument("text")
 @click.option("--to", default="", metavar="NAME", help="A twin; without it, the brainstem.")
 @_SESSION
-@JSON
 def interrupt(text: str, to: str, session: str, printer: Printer) -> None:
     """Ask TEXT at once; a running workflow waits and goes on afterwards."""
     row = ControlClient(Home.here()).do("sessions.say", id=session or "current", text=text, to=to, via="mic")  # fmt: skip

@@ -15,20 +15,23 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
-from neighborhoods.auth.ipv6_admission import LocalNetworks
-from neighborhoods.auth.tls import pin_of
+from envelopes.identity.certificates import pin_of
+from neighborhoods.auth.ipv6_networks import LocalNetworks
 from neighborhoods.snapshot.shared_home import SharedHome
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.errors import RefusedError
-from rappd.listeners import a2a, acp, mcp, ollama, openai, openai_responses, program_requests, webhooks
-from rappd.listeners.admission import ENTRANCE, PROTOCOL, ConnectionAdmission
+from rappd.federation.connected_peers import LineRequests
+from rappd.listeners import later_routes
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.bodies import plain, problem
+from rappd.listeners.bodies import SHAPES, HttpRefusalError, in_shape, refused
+from rappd.listeners.connection_admission import ENTRANCE, PROTOCOL, ConnectionAdmission
 from rappd.listeners.federation import envelopes, pairing, xml_messages
-from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, SIGNED_LIMIT
+from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, NODE_ID, SIGNED_LIMIT, CallerLookup
 from rappd.listeners.federation.envelopes import FOR_BATCHES
 from rappd.listeners.federation.operation_routes import routes_of
+from rappd.listeners.later_routes import PROGRAMS, shapes_of
+from rappd.listeners.listener_stop import end_at_stop
 from rappd.transcript.frames import RecordedConversations
 from twins.trust.trust import Trust
 
@@ -73,40 +76,41 @@ async def serve(daemon: Daemon, listeners: Sequence[socket.socket]) -> web.AppRu
 
 def build(daemon: Daemon) -> web.Application:
     """Every route of the listener, those of foreign programs among them."""
-    machines = daemon.federation
+    machines = daemon.machines
+    node, peers, tenants = machines.node, machines.peer_store, machines.tenants
+    credentials, receiver = machines.credentials.now(), machines.receiver.now()
     app = web.Application(middlewares=[guard], client_max_size=FOR_BATCHES)
-    app[DAEMON], app[FEDERATION] = daemon, machines
+    app[DAEMON], app[NODE_ID] = daemon, node.id
+    app[FEDERATION] = CallerLookup(peers, credentials, machines.peer_events)
+    app[envelopes.RECEIVER], app[envelopes.CATALOGUE] = receiver, machines.catalogue
+    app[envelopes.PEER_CLIENT] = machines.peer_client.now()
+    app[envelopes.LINE_REQUESTS] = LineRequests(
+        peers, machines.callers, credentials, receiver, machines.peer_events
+    )
+    app[xml_messages.HANDLING] = xml_messages.MessageHandling(
+        node.id, receiver, machines.dispatcher, tenants.host
+    )
     app[ENTRANCE] = ConnectionAdmission(
-        machines.parts.trust.context,
-        lambda shown: machines.peer_store.by_pin(pin_of(shown)) is not None,
-        admits=LocalNetworks(machines.node.settings.items("listen.networks")).admits,
+        machines.trust.now().context,
+        lambda shown: peers.by_pin(pin_of(shown)) is not None,
+        admits=LocalNetworks(node.settings.items("listen.networks")).admits,
     )
     set_limits(app)
-    app[pairing.PAIRING] = machines.parts.pairings
-    home, tenants = machines.node.home, machines.tenants
+    app[pairing.PAIRING] = machines.pairings.now()
+    home = node.home
     shared = SharedHome(
         home.root,
-        machines.node.name,
+        node.name,
         is_held=Trust(home.root).is_held,
         is_answering=tenants.is_answering,
         conversations=partial(RecordedConversations, home.database),
     )
     app.on_shutdown.append(_hang_up)
-    program_requests.end_at_stop(app)
-    for module in (
-        envelopes,
-        pairing,
-        a2a,
-        acp,
-        mcp,
-        ollama,
-        openai,
-        openai_responses,
-        xml_messages,
-        webhooks,
-    ):
-        app.add_routes(module.routes)
-    app.add_routes(routes_of(machines.eggs, shared))
+    app[SHAPES] = shapes_of(PROGRAMS)
+    end_at_stop(app)
+    app.add_routes([*envelopes.routes, *pairing.routes])
+    app.add_routes(later_routes.routes_of([*PROGRAMS, "federation.xml_messages"]))
+    app.add_routes(routes_of(daemon.egg_transfer, shared))
     return app
 
 
@@ -121,7 +125,7 @@ async def _hang_up(app: web.Application) -> None:
     """Lines end first: the listener would wait for them. Their peers ask again, and find the answers recorded."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(1.0):
-            await app[FEDERATION].parts.carrier.hang_up()
+            await app[envelopes.PEER_CLIENT].hang_up()
 
 
 @web.middleware
@@ -132,16 +136,16 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
             raise RefusedError("Pages of other sites may not use this listener.", do="rappd open")
         return await handler(request)
     except ReportableError as found:
-        return problem(found)
+        return await refused(request, found, listener="for other machines")
     except web.HTTPException as found:
         if found.status < 400:
             return found
         code = {404: "not_found", 405: "method", 413: "too_large"}.get(found.status, "refused")
-        return plain(found.status, found.reason, code)
+        return in_shape(request, HttpRefusalError(found.status, found.reason, code))
     except (HttpProcessingError, web.RequestPayloadError):
-        return plain(400, "The request's body cannot be read.", "bad_body")
+        return in_shape(request, HttpRefusalError(400, "The request's body cannot be read.", "bad_body"))
     except Exception:
         if request.writer.output_size:
             raise
         log.exception("%s %s failed", request.method, request.path[:200])
-        return plain(500, "Something went wrong inside.", "failed")
+        return in_shape(request, HttpRefusalError(500, "Something went wrong inside.", "failed"))

@@ -9,10 +9,12 @@ from aiohttp import web
 from envelopes.envelope import HELLO, Envelope
 from envelopes.errors import ReportableError
 from neighborhoods.auth.tls import presented_certificate
+from neighborhoods.peer_store import PeerStore
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.dispatch.rights import Caller
-from rappd.federation.service import FederationService
-from rappd.listeners.admission import mark_authenticated
+from rappd.federation.connected_peers import PeerEventHandler
+from rappd.federation.request_auth import RequestAuthenticator
+from rappd.listeners.connection_admission import mark_authenticated
 
 _SCHEME = "bearer "
 
@@ -26,19 +28,19 @@ def caller(request: web.Request) -> tuple[Caller, str]:
     certificate = presented_certificate(transport.get_extra_info("ssl_object") if transport else None)
     shown = request.headers.get("Authorization", "")
     token = shown[len(_SCHEME) :].strip() if shown[: len(_SCHEME)].lower() == _SCHEME else ""
-    machines = request.app[FEDERATION]
-    found, name = machines.parts.credentials.who(token, certificate)
+    lookup = request.app[FEDERATION]
+    found, name = lookup.credentials.who(token, certificate)
     if found.peer or found.caps:
         mark_authenticated(request)
     if found.peer:
-        machines.on_sign_of_life(found.peer, "")
+        lookup.events.on_sign_of_life(found.peer, "")
     return found, name
 
 
 def is_still(request: web.Request, who: Caller) -> bool:
     """True while ``who``, whose request this is, is trusted as when it came: its trust may end meanwhile."""
     if who.peer:
-        known = request.app[FEDERATION].peer_store
+        known = request.app[FEDERATION].peers
         return known.get(who.peer) is not None or not known.was_revoked(
             who.peer
         )  # one that shows a permission
@@ -50,7 +52,19 @@ def is_still(request: web.Request, who: Caller) -> bool:
         return False
 
 
-FEDERATION = web.AppKey("machines", FederationService)
+@dataclass(slots=True, frozen=True)
+class CallerLookup:
+    """The parts that tell who calls, and that learn that a peer is there."""
+
+    peers: PeerStore
+    credentials: RequestAuthenticator
+    events: PeerEventHandler
+
+
+FEDERATION = web.AppKey("callers", CallerLookup)
+"""In the application of the federation listener, and in no other."""
+NODE_ID = web.AppKey("node_id", str)
+"""The sender of this machine's own envelopes."""
 HELLO_LIMIT = web.AppKey("hello_limit", AddressLimit)
 """Limits HELLOs of unauthenticated callers, for each address."""
 SIGNED_LIMIT = web.AppKey("signed_limit", AddressLimit)
@@ -71,7 +85,7 @@ class RequestSender:
         known = self.who.peer or self.who.caps
         limit = app[HELLO_LIMIT] if envelope.verb == HELLO else app[SIGNED_LIMIT]
         try:
-            armed = await app[FEDERATION].parts.credentials.armed(envelope, self.who)
+            armed = await app[FEDERATION].credentials.armed(envelope, self.who)
         except ReportableError:
             if not known:
                 limit.take(self.request.remote or "")

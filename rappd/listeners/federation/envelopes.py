@@ -9,25 +9,33 @@ from typing import Any
 from aiohttp import web
 
 from envelopes.codecs import emergence, wire
+from envelopes.codecs.privileged import refuse_privileged_text
 from envelopes.envelope import ACK, Envelope
 from envelopes.errors import MalformedError, ReportableError
 from neighborhoods.errors import NotPairedError
+from neighborhoods.transport.peer_client import PeerClient
 from neighborhoods.transport.peer_connection import HEARTBEAT, MAX_FRAME, PROTOCOLS, PeerConnection
 from neighborhoods.transport.replies import StreamedReply, fitting
 from rappd.dispatch.rights import Caller
-from rappd.errors import NotFoundError
-from rappd.federation.errors import UnauthenticatedError
-from rappd.federation.service import FederationService
+from rappd.errors import NotFoundError, RefusedError
+from rappd.federation.advertised_capabilities import CapabilityCatalog
+from rappd.federation.connected_peers import LineRequests
+from rappd.federation.inbound import InboundHandler
 from rappd.listeners.bodies import body_of, ok
 from rappd.listeners.event_stream import is_wanted, last_seen, opened, with_beats
 from rappd.listeners.federation import xml_messages
-from rappd.listeners.federation.callers import FEDERATION, RequestSender, caller, is_still
+from rappd.listeners.federation.callers import FEDERATION, NODE_ID, RequestSender, caller, is_still
 
 routes = web.RouteTableDef()
 
 FOR_STRANGERS = 256 << 10
 """Bytes that an unauthenticated caller may send at once."""
 FOR_BATCHES = 5 << 20
+
+RECEIVER = web.AppKey("receiver", InboundHandler)
+CATALOGUE = web.AppKey("catalogue", CapabilityCatalog)
+LINE_REQUESTS = web.AppKey("line_requests", LineRequests)
+PEER_CLIENT = web.AppKey("peer_client", PeerClient)
 
 
 @routes.post("/envelopes")
@@ -36,39 +44,41 @@ async def one(request: web.Request) -> web.StreamResponse:
 
     With `Accept: text/event-stream` a HELP's progress comes as STREAM envelopes, its DONE or ERROR last.
     """
-    machines = request.app[FEDERATION]
+    receiver = request.app[RECEIVER]
     if xml_messages.is_xml(request):
         return await xml_messages.posted(request)
     try:
         by = RequestSender(request, *caller(request))
         known = by.who.peer or by.who.caps
-        envelope = wire.decode(await body_of(request, emergence.MAX_BYTES if known else FOR_STRANGERS))
+        raw = await body_of(request, emergence.MAX_BYTES if known else FOR_STRANGERS)
+        refuse_privileged_text(raw, listener="for other machines")
+        envelope = wire.decode(raw)
     except ReportableError as problem:
-        return _answer(_refusal(machines, problem))
+        return _answer(_refusal(request, problem))
     try:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
-        return _answer(machines.parts.receiver.refuse(envelope, problem))
-    reply = await machines.parts.receiver.receive(envelope, armed, stream=is_wanted(request))
+        return _answer(receiver.refuse(envelope, problem))
+    reply = await receiver.receive(envelope, armed, stream=is_wanted(request))
     if isinstance(reply, StreamedReply):
         return await in_pieces(request, reply.pieces(), armed)
     if not is_still(request, armed):
-        return _answer(machines.parts.receiver.refuse(envelope, _ended()))
+        return _answer(receiver.refuse(envelope, _ended()))
     return _answer(reply) if reply is not None else web.Response(status=204)
 
 
 @routes.post("/envelopes/batch")
 async def batch(request: web.Request) -> web.Response:
     """Several at once, for outboxes: kept first, begun afterwards; the replies come in the same order."""
-    machines = request.app[FEDERATION]
     try:
         by = RequestSender(request, *caller(request))
         known = by.who.peer or by.who.caps
         body = await body_of(request, FOR_BATCHES if known else FOR_STRANGERS)
+        refuse_privileged_text(body, listener="for other machines")
         found = await asyncio.to_thread(wire.decode_batch, body)
     except ReportableError as problem:
-        return _answer(_refusal(machines, problem))
-    replies = await asyncio.gather(*(_accepted(machines, by, each) for each in found))
+        return _answer(_refusal(request, problem))
+    replies = await asyncio.gather(*(_accepted(by, each) for each in found))
     body = b"[%b]" % b",".join(map(fitting, replies))
     return web.Response(body=body, headers=_HEADERS)
 
@@ -76,11 +86,11 @@ async def batch(request: web.Request) -> web.Response:
 @routes.get("/envelopes/{id}")
 async def fetch(request: web.Request) -> web.StreamResponse:
     """The reply to an envelope of the caller's, or an ACK while it is being handled."""
-    machines = request.app[FEDERATION]
+    receiver = request.app[RECEIVER]
     sender, ident = _own(request), request.match_info["id"]
-    if (turn := machines.parts.receiver.find(sender, ident)) is not None:
+    if (turn := receiver.find(sender, ident)) is not None:
         return _answer(Envelope(ident, turn.envelope.recipient, sender, ACK, {"state": "started"}))
-    reply = await machines.parts.receiver.recorded(sender, ident)
+    reply = await receiver.recorded(sender, ident)
     if reply is None:
         raise _unknown()
     return _answer(reply)
@@ -90,9 +100,7 @@ async def fetch(request: web.Request) -> web.StreamResponse:
 async def stream(request: web.Request) -> web.StreamResponse:
     """A HELP's progress as STREAM envelopes, ending with its DONE or ERROR; `Last-Event-ID` goes on."""
     who, _ = caller(request)
-    pieces = await request.app[FEDERATION].parts.receiver.pieces(
-        _own(request), request.match_info["id"], last_seen(request)
-    )
+    pieces = await request.app[RECEIVER].pieces(_own(request), request.match_info["id"], last_seen(request))
     if pieces is None:
         raise _unknown()
     return await in_pieces(request, pieces, who)
@@ -104,28 +112,26 @@ async def capabilities(request: web.Request) -> web.Response:
     who, _ = caller(request)
     if not who.peer and not who.caps:
         raise _stranger()
-    found = await request.app[FEDERATION].parts.catalogue.capabilities(request.match_info["id"], who)
+    found = await request.app[CATALOGUE].capabilities(request.match_info["id"], who)
     if found is None:
         raise NotFoundError("There is nothing of that name for you.", do="Ask the owner to share it.")
     return ok(found)
 
 
-async def _accepted(
-    machines: FederationService, by: RequestSender, found: Envelope | MalformedError
-) -> Envelope:
+async def _accepted(by: RequestSender, found: Envelope | MalformedError) -> Envelope:
     if isinstance(found, MalformedError):
-        return _refusal(machines, found)
-    envelope = found
+        return _refusal(by.request, found)
+    envelope, receiver = found, by.request.app[RECEIVER]
     try:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
-        return machines.parts.receiver.refuse(envelope, problem)
-    return await machines.parts.receiver.accept(envelope, armed)
+        return receiver.refuse(envelope, problem)
+    return await receiver.accept(envelope, armed)
 
 
-def _refusal(machines: FederationService, problem: ReportableError) -> Envelope:
+def _refusal(request: web.Request, problem: ReportableError) -> Envelope:
     shaped: Any = problem  # one shape for all of them: status, code, text, do
-    return wire.refusal_of(shaped, sender=machines.node.id)
+    return wire.refusal_of(shaped, sender=request.app[NODE_ID])
 
 
 def _own(request: web.Request) -> str:
@@ -143,8 +149,8 @@ def _ended() -> NotPairedError:
     return NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
 
 
-def _stranger() -> UnauthenticatedError:
-    return UnauthenticatedError("Only paired machines may ask that.", do="rappd peers pair")
+def _stranger() -> RefusedError:
+    return RefusedError("Only paired machines may ask that.", do="rappd peers pair", code="not_paired")
 
 
 def _unknown() -> NotFoundError:
@@ -161,9 +167,9 @@ _HEADERS: dict[str, Any] = {"Content-Type": emergence.CONTENT_TYPE}
 @routes.get("/line")
 async def line(request: web.Request) -> web.StreamResponse:
     """Paired machines only. It ends when either side ends it, and when the trust ends."""
-    machines = request.app[FEDERATION]
+    peer_client = request.app[PEER_CLIENT]
     who, _ = caller(request)
-    peer = machines.peer_store.get(who.peer)
+    peer = request.app[FEDERATION].peers.get(who.peer)
     if peer is None:
         raise NotPairedError("Only paired machines have a line.", do="rappd peers pair")
     socket = web.WebSocketResponse(
@@ -174,12 +180,13 @@ async def line(request: web.Request) -> web.StreamResponse:
         decode_text=False,
     )
     await socket.prepare(request)
-    opened = PeerConnection(socket, machines.requests(peer), name=peer.name, protocol=socket.ws_protocol)
-    machines.parts.carrier.adopt(peer, opened)
+    answer = request.app[LINE_REQUESTS].of(peer)
+    opened = PeerConnection(socket, answer, name=peer.name, protocol=socket.ws_protocol)
+    peer_client.adopt(peer, opened)
     try:
         await opened.run()
     finally:
-        machines.parts.carrier.dropped(peer, opened)
+        peer_client.dropped(peer, opened)
     return socket
 
 
@@ -192,13 +199,13 @@ async def in_pieces(
 ) -> web.StreamResponse:
     """Writes them as they come, while ``who`` is trusted. A caller that disconnects does not stop the work."""
     async with opened(request) as events:
-        async for told in with_beats(pieces, BEAT):
+        async for piece in with_beats(pieces, BEAT):
             if not is_still(request, who):
                 if request.transport is not None:
                     request.transport.abort()
                 return events.response
-            if told is None:
+            if piece is None:
                 await events.comment()
             else:
-                await events.send(fitting(told[1]), told[0])
+                await events.send(fitting(piece[1]), piece[0])
     return events.response

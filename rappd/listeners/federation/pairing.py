@@ -11,7 +11,7 @@ from envelopes.errors import ReportableError
 from envelopes.ip_addresses import dialled_text
 from neighborhoods.pairing.service import PairingService
 from rappd.daemon.rate_limit import AddressLimit
-from rappd.listeners.bodies import InvalidBodyError, body_of, ok, problem
+from rappd.listeners.bodies import InvalidBodyError, body_of, ok, problem, refuse_privileged_body
 
 PAIRING: Final = web.AppKey("pairing", PairingService)
 PAIRING_LIMIT: Final = web.AppKey("pairing_limit", AddressLimit)
@@ -42,6 +42,7 @@ async def pairing(request: web.Request) -> web.Response:
 
 async def _body(request: web.Request) -> Any:
     raw = await body_of(request, MOST_BYTES)
+    refuse_privileged_body(raw, listener="for other machines")
     try:
         return orjson.loads(raw)
     except orjson.JSONDecodeError as error:

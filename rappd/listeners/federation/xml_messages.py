@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
 from aiohttp import WSCloseCode, WSMsgType, web
+from msgspec.structs import replace
 
 from envelopes.codecs import emergence, wire
+from envelopes.codecs.privileged import refuse_privileged_text
 from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id
 from envelopes.errors import MalformedError, ReportableError
+from envelopes.payloads.core import CORE_NS
 from envelopes.payloads.form import typed_of
 from neighborhoods.errors import NotPairedError
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import Caller
-from rappd.errors import NotFoundError
+from rappd.errors import NotFoundError, RefusedError
 from rappd.features.organism.operations import META_NS, introspection
-from rappd.federation.errors import SenderMismatchError
-from rappd.federation.service import FederationService
-from rappd.listeners.admission import mark_authenticated
-from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body
+from rappd.federation.inbound import InboundHandler
+from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body, refused
+from rappd.listeners.connection_admission import mark_authenticated
 from rappd.listeners.federation.callers import FEDERATION, RequestSender, caller, is_still
-from rappd.tenants.tenant import HOST
+from rappd.tenants.tenant import HOST, Tenant
 
 log = logging.getLogger(__name__)
 routes = web.RouteTableDef()
@@ -36,6 +40,19 @@ _LARGE = 1 << 16
 _FOR_STRANGERS = 4096
 
 
+@dataclass(frozen=True, slots=True)
+class MessageHandling:
+    """The parts that messages go to: those for all envelopes, and those that answer for the organism itself."""
+
+    node_id: str
+    receiver: InboundHandler
+    dispatcher: Dispatcher
+    host: Tenant
+
+
+HANDLING = web.AppKey("message_handling", MessageHandling)
+
+
 def is_xml(request: web.Request) -> bool:
     """True for a body of XML."""
     return request.content_type in ("application/xml", "text/xml")
@@ -43,7 +60,7 @@ def is_xml(request: web.Request) -> bool:
 
 async def posted(request: web.Request) -> web.Response:
     """One message of a paired machine, and its reply."""
-    machines = request.app[FEDERATION]
+    handling = request.app[HANDLING]
     try:
         by = RequestSender(request, *caller(request))
         if not by.who.peer:
@@ -51,27 +68,27 @@ async def posted(request: web.Request) -> web.Response:
                 "XML is taken of paired machines here.", do="GET /messages with an authenticator's code."
             )
         raw = await read_body(request, emergence.MAX_BYTES)
-        envelope = await _decoded(machines, raw, by.who, "")
+        envelope = await _decoded(handling, raw, by.who, "")
     except ReportableError as problem:
+        await refused(request, problem, listener="for messages in XML")
         shaped: Any = problem
-        return await _response(machines, wire.refusal_of(shaped, sender=machines.node.id))
+        return await _response(handling, wire.refusal_of(shaped, sender=handling.node_id))
     try:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
-        return await _response(machines, machines.parts.receiver.refuse(envelope, problem))
-    reply = await _received(machines, envelope, armed)
+        return await _response(handling, handling.receiver.refuse(envelope, problem))
+    reply = await _received(handling, envelope, armed)
     if not is_still(request, armed):
         ended = NotPairedError("This machine is not trusted here any more.", do="Pair anew.")
-        reply = machines.parts.receiver.refuse(envelope, ended)
-    return await _response(machines, reply) if reply is not None else web.Response(status=204)
+        reply = handling.receiver.refuse(envelope, ended)
+    return await _response(handling, reply) if reply is not None else web.Response(status=204)
 
 
 @routes.get("/messages")
 async def messages(request: web.Request) -> web.StreamResponse:
     """A WebSocket of messages in XML. A program says `<authenticate user="…" totp="…"/>` first, and gets a `<catalog/>`."""
-    machines = request.app[FEDERATION]
     who, _ = caller(request)
-    if not who.peer and not await machines.parts.credentials.has_codes():
+    if not who.peer and not await request.app[FEDERATION].credentials.has_codes():
         raise NotFoundError("Nothing is here.", do="rappd token issue NAME --totp")
     socket = web.WebSocketResponse(heartbeat=20.0, max_msg_size=emergence.MAX_BYTES + 1024, compress=False)
     await socket.prepare(request)
@@ -100,11 +117,12 @@ async def _signed_in(request: web.Request, socket: web.WebSocketResponse) -> tup
     if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY) or len(frame.data) > _FOR_STRANGERS:
         raise MalformedError("The first frame is no <authenticate/>.")
     text = frame.data if isinstance(frame.data, str) else frame.data.decode(errors="replace")
+    refuse_privileged_text(text.encode(errors="replace"), listener="for messages in XML")
     element = element_of(text)
     user, code = element.get("user"), element.get("totp")
     if element.tag.rpartition("}")[2] != "authenticate" or not user or not code:
         raise MalformedError("The first frame is no <authenticate user totp/>.")
-    credentials = request.app[FEDERATION].parts.credentials
+    credentials = request.app[FEDERATION].credentials
     return await credentials.by_code(user, code, request.remote or "")
 
 
@@ -116,7 +134,7 @@ class _Conversation:
     ) -> None:
         """``access`` is the id of the token that the code stands for; "" for a paired machine."""
         self._request, self._socket, self._who, self._name, self._access = request, socket, who, name, access
-        self._machines = request.app[FEDERATION]
+        self._handling, self._credentials = request.app[HANDLING], request.app[FEDERATION].credentials
         self._room = asyncio.Semaphore(AT_ONCE)
         self._answering: set[asyncio.Task[None]] = set()
 
@@ -132,49 +150,50 @@ class _Conversation:
                     break
                 raw = frame.data.encode() if isinstance(frame.data, str) else frame.data
                 await self._room.acquire()
-                task = asyncio.ensure_future(self._answer(raw))
+                task = asyncio.ensure_future(self._answer(raw, as_text=frame.type is WSMsgType.TEXT))
                 self._answering.add(task)
                 task.add_done_callback(self._answered)
         finally:
             for task in self._answering:
                 task.cancel()
 
-    async def _answer(self, raw: bytes) -> None:
+    async def _answer(self, raw: bytes, *, as_text: bool) -> None:
         from envelopes.codecs.xml_message import encode
 
         reply = await self._reply(raw)
         if reply is not None and not self._socket.closed and self._is_trusted():
-            thread = await _rendered(self._machines, reply)
-            await self._socket.send_bytes(await asyncio.to_thread(encode, reply, thread=thread))
+            thread = await _rendered(self._handling, reply)
+            answer = await asyncio.to_thread(encode, reply, thread=thread)
+            await (self._socket.send_str(answer.decode()) if as_text else self._socket.send_bytes(answer))
 
     async def _reply(self, raw: bytes) -> Envelope | None:
-        receiver = self._machines.parts.receiver
+        receiver = self._handling.receiver
         try:
-            envelope = await _decoded(self._machines, raw, self._who, self._name)
+            envelope = await _decoded(self._handling, raw, self._who, self._name)
         except ReportableError as problem:
             shaped: Any = problem
-            return wire.refusal_of(shaped, sender=self._machines.node.id, recipient=self._name)
+            return wire.refusal_of(shaped, sender=self._handling.node_id, recipient=self._name)
         if self._who.peer:
             try:
-                armed = await self._machines.parts.credentials.armed(envelope, self._who)
+                armed = await self._credentials.armed(envelope, self._who)
             except ReportableError as problem:
                 return receiver.refuse(envelope, problem)
-            return await _received(self._machines, envelope, armed)
-        return await _received(self._machines, envelope, self._who)
+            return await _received(self._handling, envelope, armed)
+        return await _received(self._handling, envelope, self._who)
 
     def _catalog(self) -> str:
         """The ``<catalog>`` of this caller, with its own ``from``."""
-        offered = _offered(self._machines, self._who)
+        offered = _offered(self._handling, self._who)
         rows = "".join(
             f"<capability name={quoteattr(row['name'])} namespace={quoteattr(row['namespace'])} "
             f"root={quoteattr(row['root'])}>{_escaped(row['description'])}</capability>"
-            for row in introspection(self._machines.tenants.host, self._who).rows(offered)
+            for row in introspection(self._handling.host, self._who).rows(offered)
         )
         return f'<catalog xmlns="{META_NS}" from={quoteattr(self._name)}>{rows}</catalog>'
 
     def _is_trusted(self) -> bool:
         if self._access:
-            return self._machines.parts.credentials.is_living(self._access)
+            return self._credentials.is_valid(self._access)
         return is_still(self._request, self._who)
 
     def _answered(self, task: asyncio.Task[None]) -> None:
@@ -185,30 +204,32 @@ class _Conversation:
             log.error("a message in XML could not be answered", exc_info=error)
 
 
-async def _received(machines: FederationService, envelope: Envelope, who: Caller) -> Envelope | None:
+async def _received(handling: MessageHandling, envelope: Envelope, who: Caller) -> Envelope | None:
     """The reply to a message; ``core`` answers what is asked of the organism itself."""
     typed = typed_of(envelope.data) if envelope.verb == HELP else None
     if typed is None or typed.ns != META_NS:
-        return await machines.parts.receiver.receive(envelope, who, stream=False)
+        reply = await handling.receiver.receive(envelope, who, stream=False)
+        of_core = typed is not None and typed.ns == CORE_NS and reply is not None and reply.verb == DONE
+        return replace(reply, sender=CORE) if reply is not None and of_core else reply
     try:
-        told = introspection(machines.tenants.host, who).answer(_offered(machines, who), typed)
+        answer = introspection(handling.host, who).answer(_offered(handling, who), typed)
     except ReportableError as problem:
-        return machines.parts.receiver.refuse(envelope, problem)
-    return Envelope(envelope.id, CORE, envelope.sender, DONE, told, {THREAD: envelope.thread})
+        return handling.receiver.refuse(envelope, problem)
+    return Envelope(envelope.id, CORE, envelope.sender, DONE, answer, {THREAD: envelope.thread})
 
 
-def _offered(machines: FederationService, who: Caller) -> list[Endpoint[Call]]:
-    return machines.dispatcher.endpoints.agents(HOST, who)
+def _offered(handling: MessageHandling, who: Caller) -> list[Endpoint[Call]]:
+    return handling.dispatcher.endpoints.agents(HOST, who)
 
 
-async def _decoded(machines: FederationService, raw: bytes, who: Caller, name: str) -> Envelope:
+async def _decoded(handling: MessageHandling, raw: bytes, who: Caller, name: str) -> Envelope:
     """The message as an envelope on a thread that its caller has, or on a new one. Raises ``ReportableError``.
 
     ``name`` is what a program's envelopes are from; a machine's are from any agent of its own.
     """
     from envelopes.codecs.xml_message import decode
 
-    own = machines.node.id
+    own = handling.node_id
     found = (
         await asyncio.to_thread(decode, raw, recipient=own)
         if len(raw) > _LARGE
@@ -217,26 +238,31 @@ async def _decoded(machines: FederationService, raw: bytes, who: Caller, name: s
     envelope, thread = found.envelope, found.thread.strip()
     if envelope.sender.rpartition("_")[2] != who.peer[:16] if who.peer else envelope.sender != name:
         own_name = name or f"brainstem_{who.peer[:16]}"
-        raise SenderMismatchError("'from' is not who sends this.", do=f"Send <from>{own_name}</from>.")
-    if envelope.verb == HELP and THREAD not in envelope.extensions:
-        known = await machines.dispatcher.thread_named(envelope.sender, thread) if thread else new_id()
+        raise RefusedError(
+            "'from' is not who sends this.", do=f"Send <from>{own_name}</from>.", code="wrong_sender"
+        )
+    if envelope.verb == HELP:
+        named = str(envelope.extensions.get(THREAD, "")) or thread
+        known = await handling.dispatcher.thread_named(envelope.sender, named) if named else new_id()
         if known is None:
-            raise UnknownThreadError("No such thread of yours.", do="Send <thread/> to begin one.")
+            raise NotFoundError(
+                "No such thread of yours.", do="Send <thread/> to begin one.", code="unknown_thread"
+            )
         envelope = envelope.extended(**{THREAD: known})
     wire.check(envelope)
     return envelope
 
 
-async def _rendered(machines: FederationService, reply: Envelope) -> str:
+async def _rendered(handling: MessageHandling, reply: Envelope) -> str:
     """The path of a reply's thread, as its caller reads it."""
     thread = str(reply.extensions.get(THREAD, ""))
-    return await machines.dispatcher.rendered(reply.recipient, thread) if thread else ""
+    return await handling.dispatcher.rendered(reply.recipient, thread) if thread else ""
 
 
-async def _response(machines: FederationService, reply: Envelope) -> web.Response:
+async def _response(handling: MessageHandling, reply: Envelope) -> web.Response:
     from envelopes.codecs.xml_message import CONTENT_TYPE, encode
 
-    thread = await _rendered(machines, reply)
+    thread = await _rendered(handling, reply)
     body = await asyncio.to_thread(encode, reply, thread=thread)
     return web.Response(body=body, status=wire.http_status(reply), headers={"Content-Type": CONTENT_TYPE})
 
@@ -246,9 +272,3 @@ def _escaped(text: str) -> str:
 
     plain = IMPOSSIBLE.sub("\ufffd", text)
     return plain.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-
-
-class UnknownThreadError(NotFoundError):
-    """A thread that the caller does not have. Nothing is made by naming it."""
-
-    code = "unknown_thread"

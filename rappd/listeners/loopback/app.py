@@ -2,67 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aiohttp import web
 
 from rappd.daemon.app import Daemon
 from rappd.features.operation import OperationTable
-from rappd.listeners import a2a, acp, mcp, ollama, openai, openai_responses, program_requests, webhooks
+from rappd.listeners import later_routes
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.loopback import (
-    agent_files,
-    chat,
-    eggs,
-    health,
-    http_tools,
-    login,
-    openapi,
-    operator_routes,
-    rapps,
-    services,
-    session_frames,
-    static_files,
-    voice_routes,
-    well_known,
-)
+from rappd.listeners.bodies import SHAPES
+from rappd.listeners.later_routes import PROGRAMS, shapes_of
+from rappd.listeners.listener_stop import end_at_stop
+from rappd.listeners.loopback import chat, health
 from rappd.listeners.loopback.operation_routes import routes_of, routes_of_twins
-from rappd.listeners.loopback.security import HOSTS, TENANT, guard, under_twins
+from rappd.listeners.loopback.request_guard import HOSTS, TENANT, guard, under_twins
+from rappd.listeners.loopback.route_groups import add_grouped
 from rappd.tenants.tenant import Tenant
 
+_OF_TWINS = ("loopback.login", "loopback.voice_routes", "loopback.services")
+_OF_THE_PAGE = ("loopback.rapps", "loopback.operator_routes", "loopback.static_files", "loopback.openapi")
+_FOR_OTHERS = ("loopback.eggs", "loopback.session_frames", "loopback.well_known")
+_OPERATIONS_OF_TWINS = ("/models", "/agents", "/chat", "/voice")
+"""Beginnings of the paths of operations that a booted twin answers at its own port."""
 
-def build(daemon: Daemon, table: OperationTable) -> web.Application:
+
+def build(daemon: Daemon, table: Callable[[], OperationTable]) -> web.Application:
     """Every route of the listener, those of the ``table`` among them, behind its guard; a twin's own once more under its name."""
     app = _empty(daemon, daemon.host, daemon.hosts)
-    tables = [
-        chat,
-        health,
-        agent_files,
-        login,
-        voice_routes,
-        rapps,
-        operator_routes,
-        static_files,
-        openapi,
-        services,
-    ]
-    tables += [eggs, session_frames, well_known]
-    tables += [a2a, acp, mcp, ollama, openai, openai_responses, webhooks]
-    program_requests.end_at_stop(app)
+    app[SHAPES] = shapes_of(PROGRAMS)
+    end_at_stop(app)
+    later = [*_OF_TWINS, *_OF_THE_PAGE, *_FOR_OTHERS, *PROGRAMS]
     if daemon.settings.on("http.tools"):
-        tables.append(http_tools)
-    for module in tables:
-        app.add_routes(module.routes)
-    app.add_routes([*routes_of(table), *routes_of_twins(table)])
-    app.add_routes(under_twins(chat.routes, agent_files.routes))
+        later.append("loopback.http_tools")
+    of_modules = [*chat.routes, *health.routes, *later_routes.routes_of(later)]
+    add_grouped(app, [*of_modules, *routes_of(table), *routes_of_twins(table), *under_twins(chat.routes)])
     return app
 
 
-def build_for_twin(daemon: Daemon, tenant: Tenant, port: int, table: OperationTable) -> web.Application:
+def build_for_twin(
+    daemon: Daemon, tenant: Tenant, port: int, table: Callable[[], OperationTable]
+) -> web.Application:
     """Builds the application for a booted twin's own port: the RAPP surface, no page, no structure."""
     app = _empty(daemon, tenant, {f"127.0.0.1:{port}", f"localhost:{port}"})
-    for module in (chat, health, agent_files, login, voice_routes, services):
-        app.add_routes(module.routes)
-    for below in ("/models", "/agents", "/chat"):
-        app.add_routes(routes_of(table, below=below))
+    of_modules = [*chat.routes, *health.routes, *later_routes.routes_of(_OF_TWINS)]
+    of_table = (route for below in _OPERATIONS_OF_TWINS for route in routes_of(table, below=below))
+    add_grouped(app, [*of_modules, *of_table])
     return app
 
 

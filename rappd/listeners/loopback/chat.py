@@ -15,7 +15,7 @@ from rappd.errors import NotFoundError, UsageProblemError
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import check_depth, ok, refusal
 from rappd.listeners.event_stream import last_seen, opened
-from rappd.listeners.loopback.security import caller, tenant_of
+from rappd.listeners.loopback.request_guard import caller, tenant_of
 from rappd.tenants.tenant import Tenant
 
 routes = web.RouteTableDef()

@@ -10,14 +10,14 @@ from typing import Any
 
 from aiohttp import web
 
+from agents.programs import programs
 from agents.providers import first_text
 from agents.providers.lazy_imports import load
 from agents.providers.selection import ProviderDescription
-from agents.runtime import programs
 from agents.storage.safe_fs import in_file_pool
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import ok
-from rappd.listeners.loopback.security import tenant_of
+from rappd.listeners.loopback.request_guard import tenant_of
 from rappd.tenants.tenant import Tenant
 from rappd.version import __version__
 
@@ -121,7 +121,7 @@ async def _bad_senses(tenant: Tenant) -> list[dict[str, Any]]:
             "reason": fault.reason,
             "line": fault.line,
             "last_good": fault.last_good,
-            "waits": fault.held,
+            "waits": fault.quarantined,
         }
         for fault in sensed.faults
     ]
@@ -138,7 +138,7 @@ async def _bad_services(tenant: Tenant) -> list[dict[str, Any]]:
             "last_good": False,
             "waits": False,
         }
-        for fault in await tenant.service_faults()
+        for fault in await tenant.services.faults()
     ]
 
 

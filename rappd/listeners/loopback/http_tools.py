@@ -14,7 +14,7 @@ from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import Caller
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import json_object, ok, text_field
-from rappd.listeners.loopback.security import caller
+from rappd.listeners.loopback.request_guard import caller
 from rappd.tenants.tenant import HOST
 
 routes = web.RouteTableDef()
@@ -40,7 +40,7 @@ async def healthz(request: web.Request) -> web.Response:
 
 @routes.get("/tether/tools")
 async def tools(request: web.Request) -> web.Response:
-    """Their tool definitions."""
+    """The tool definitions of the agents."""
     found = [one.definition for one in _offered(request) if not one.exposure.mine]
     return ok({"schema": SCHEMA, "tools": found, "count": len(found), "note": "POST /tether/agent"})
 

@@ -6,8 +6,8 @@ from aiohttp import web
 
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import ok
+from rappd.listeners.loopback.request_guard import is_operator
 from rappd.listeners.loopback.request_source import source_of
-from rappd.listeners.loopback.security import is_operator
 
 routes = web.RouteTableDef()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from aiohttp import web
@@ -12,6 +13,7 @@ from aiohttp import web
 from envelopes.codecs.pictures import MOST_PICTURES
 from rappd.features.operation import Download, Operation, Stream
 from rappd.listeners.bodies import ok
+from rappd.listeners.later_routes import handler_itself
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
@@ -100,6 +102,10 @@ async def openapi(request: web.Request) -> web.Response:
 
 def describe(app: web.Application) -> dict[str, Any]:
     """OpenAPI 3.1 for every route of the application."""
+    rows = _rows(app)
+    types = [kind for one in rows for kind in (one.arguments, _answer(one))]
+    schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
+    known = _Schemas(dict(zip(rows, zip(schemas[::2], schemas[1::2], strict=True), strict=True)), components)
     paths: dict[str, dict[str, Any]] = {}
     for route in app.router.routes():
         if route.resource is None or route.method == "HEAD":
@@ -107,7 +113,9 @@ def describe(app: web.Application) -> dict[str, Any]:
         path = re.sub(r"\{(\w+):[^}]*\}", r"{\1}", route.resource.canonical)
         methods = ["get", "post", "put", "delete"] if route.method == "*" else [route.method.lower()]
         for method in methods:
-            paths.setdefault(path, {})[method] = _operation(path, method, route.handler)
+            paths.setdefault(path, {})[method] = _operation(
+                path, method, handler_itself(route.handler), known
+            )
     return {
         "openapi": "3.1.0",
         "info": {"title": "rappd", "version": __version__, "license": {"name": "MIT"}},
@@ -117,38 +125,39 @@ def describe(app: web.Application) -> dict[str, Any]:
                 "Error": _ERROR,
                 "ChatRequest": _CHAT_REQUEST,
                 "ChatAnswer": _CHAT_ANSWER,
-                **_components(app),
+                **components,
             },
             "securitySchemes": {"operator": {"type": "apiKey", "in": "cookie", "name": "rappd_operator"}},
         },
     }
 
 
+class _Schemas(NamedTuple):
+    """The schemas of each operation's arguments and answer, and of the types that they are made of."""
+
+    of: Mapping[Operation, tuple[dict[str, Any], dict[str, Any]]]
+    components: Mapping[str, Any]
+
+
 def _rows(app: web.Application) -> list[Operation]:
-    found = (getattr(route.handler, "operation", None) for route in app.router.routes())
+    found = (getattr(handler_itself(route.handler), "operation", None) for route in app.router.routes())
     return [one for one in found if isinstance(one, Operation)]
 
 
-def _components(app: web.Application) -> dict[str, Any]:
-    """The types that arguments and answers of operations are made of."""
-    types = [kind for one in _rows(app) for kind in (one.arguments, _answer(one))]
-    return msgspec.json.schema_components(types, ref_template=_REF)[1]
-
-
 def _answer(row: Operation) -> Any:
-    """The type of an answer in JSON: a long operation ends with an object, too."""
-    return dict[str, Any] if row.is_long or row.result in (Download, Stream) else row.result
+    """The type of an answer in JSON; a long operation has one, too."""
+    return dict[str, Any] if row.result in (Download, Stream) else row.ending
 
 
-def _describe_row(row: Operation, described: dict[str, Any]) -> None:
+def _describe_row(row: Operation, described: dict[str, Any], known: _Schemas) -> None:
     """Adds what the table says of an operation: its name, its arguments and its answer."""
     of_twin = (
         "_of_twin" if row.of_tenant and described.get("parameters", [{}])[0].get("name") == "twin" else ""
     )
     described["operationId"] = row.name.replace(".", "_") + of_twin
-    schema, known = msgspec.json.schema_components([row.arguments, _answer(row)], ref_template=_REF)
+    arguments, answer = known.of[row]
     content = described["responses"]["200"]["content"]
-    content["application/json"] = {"schema": schema[1]}
+    content["application/json"] = {"schema": answer}
     if row.is_long:
         content["text/event-stream"] = {}
     if row.result is Stream:
@@ -157,15 +166,15 @@ def _describe_row(row: Operation, described: dict[str, Any]) -> None:
         described["responses"]["200"]["content"] = {"application/octet-stream": _FILE}
     if row.takes_file:
         described["requestBody"] = {"required": True, "content": {"application/octet-stream": _FILE}}
-    own = known[schema[0]["$ref"].rpartition("/")[2]]
+    media = "multipart/form-data" if row.takes_form else "application/json"
+    own = known.components[arguments["$ref"].rpartition("/")[2]]
     sent = {name: one for name, one in own["properties"].items() if name not in row.in_path}
     needed = [name for name in own["required"] if name in sent]
-    if row.has_body:
+    if row.takes_form:
+        sent, needed = {**sent, "file": _FILE["schema"]}, [*needed, "file"]
+    if row.has_body or row.takes_form:
         body = {"type": "object", "properties": sent, "required": needed}
-        described["requestBody"] = {
-            "required": bool(needed),
-            "content": {"application/json": {"schema": body}},
-        }
+        described["requestBody"] = {"required": bool(needed), "content": {media: {"schema": body}}}
     else:
         described.setdefault("parameters", []).extend(
             {"name": name, "in": "query", "required": name in needed, "schema": one}
@@ -173,7 +182,7 @@ def _describe_row(row: Operation, described: dict[str, Any]) -> None:
         )
 
 
-def _operation(path: str, method: str, handler: Any) -> dict[str, Any]:
+def _operation(path: str, method: str, handler: Any, known: _Schemas) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": "Done", "content": {"application/json": {}}}
     slash = "_slash" if path.endswith("/") and path != "/" else ""
     operation: dict[str, Any] = {
@@ -194,7 +203,7 @@ def _operation(path: str, method: str, handler: Any) -> dict[str, Any]:
         ]
     row: Operation | None = getattr(handler, "operation", None)
     if row is not None:
-        _describe_row(row, operation)
+        _describe_row(row, operation, known)
     if getattr(handler, "operator_only", False):
         operation["security"] = [{"operator": []}]
     if path in ("/chat", "/chat/stream"):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from aiohttp import web
@@ -16,49 +17,58 @@ from rappd.errors import RappdError, disk_problem
 from rappd.features.operation import (
     ANYBODY,
     Download,
-    Operation,
+    FormFile,
     OperationTable,
     Reader,
     ShownTurn,
     Stream,
     Upload,
 )
-from rappd.listeners.bodies import InvalidBodyError, file_answer, json_object, ok
+from rappd.features.operation_paths import OPERATION_PATHS
+from rappd.listeners.bodies import InvalidBodyError, file_answer, json_object, ok, upload
 from rappd.listeners.event_stream import is_wanted, opened
-from rappd.listeners.loopback.security import caller, for_twin, operator_only, started
-from rappd.listeners.loopback.signed_requests import streams_body
+from rappd.listeners.later_routes import Handler, later
+from rappd.listeners.loopback.request_guard import caller, for_twin, operator_only, started
 
 _CHUNK = 1 << 20
 
 log = logging.getLogger(__name__)
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+def routes_of(table: Callable[[], OperationTable], *, below: str = "") -> list[web.RouteDef]:
+    """A route for each operation whose path begins with ``below``, behind its right.
 
-def routes_of(table: OperationTable, *, below: str = "") -> list[web.RouteDef]:
-    """A route for each operation whose path begins with ``below``, behind its right."""
+    The ``table`` is made by the first request.
+    """
+    found = ((name, method, path.removeprefix("@")) for name, (method, path) in OPERATION_PATHS.items())
     return [
-        web.RouteDef(one.method, one.path, _route(one, perform), {})
-        for one, perform in table
-        if one.path.startswith(below)
+        web.RouteDef(method, path, later(partial(_route, table, name)), {})
+        for name, method, path in found
+        if path.startswith(below)
     ]
 
 
-def routes_of_twins(table: OperationTable) -> list[web.RouteDef]:
+def routes_of_twins(table: Callable[[], OperationTable]) -> list[web.RouteDef]:
     """A route below ``/twins/{twin}`` for each operation that is of twins, too."""
     return [
-        web.RouteDef(one.method, f"/twins/{{twin}}{one.path}", _of_twin(one, perform), {})
-        for one, perform in table
-        if one.of_tenant
+        web.RouteDef(method, f"/twins/{{twin}}{path[1:]}", later(partial(_of_twin, table, name)), {})
+        for name, (method, path) in OPERATION_PATHS.items()
+        if path.startswith("@")
     ]
 
 
-def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
+def _route(table: Callable[[], OperationTable], name: str) -> Handler:
+    one, perform = table()[name]
+
     async def answer(request: web.Request) -> web.StreamResponse:
         sent = await json_object(request) if one.has_body else {}
+        in_form = FormFile(*await upload(request, fields=sent)) if one.takes_form else None
         given = one.read({**request.query, **sent, **request.match_info}, as_text=not one.has_body)
         for name, kind in one.of_request.items():
-            given[name] = await _whole(request) if kind is bytes else _OF_REQUEST[kind](request)
+            if kind is FormFile:
+                given[name] = in_form
+            else:
+                given[name] = await _whole(request) if kind is bytes else _OF_REQUEST[kind](request)
         whose = (await started(request),) if one.of_tenant else ()
         found = await perform(*whose, **given)
         if isinstance(found, Turn):
@@ -69,10 +79,9 @@ def _route(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
             return await _streaming(request, found)
         return file_answer(*found) if isinstance(found, Download) else ok(found)
 
-    answer.__doc__ = one.about
-    handler = streams_body(answer) if one.takes_stream else answer
-    handler = handler if one.right == ANYBODY else operator_only(handler)
-    handler.operation = one  # type: ignore[attr-defined]  # read by /openapi.json
+    answer.__doc__ = one.function.__doc__
+    handler = answer if one.right == ANYBODY else operator_only(answer)
+    handler.operation = one  # type: ignore[attr-defined]  # read by /openapi.json, and where signatures are checked
     return handler
 
 
@@ -86,33 +95,33 @@ async def _following(
     """
     if not is_wanted(request):
         return ok((await turn.reply()).data)
-    async with opened(request) as told:
+    async with opened(request) as stream_out:
         async for _, event in turn.events():
-            await told.send(shown(event))
-        await told.send(await _last_event(turn))
-    return told.response
+            await stream_out.send(shown(event))
+        await stream_out.send(await _last_event(turn))
+    return stream_out.response
 
 
 async def _streaming(request: web.Request, stream: Stream) -> web.StreamResponse:
-    async with aclosing(stream.events) as events, opened(request) as told:
+    async with aclosing(stream.events) as events, opened(request) as stream_out:
         if stream.greets:
-            await told.comment("here")
+            await stream_out.comment("here")
         async for number, event in events:
-            await told.send(event, number)
-    return told.response
+            await stream_out.send(event, number)
+    return stream_out.response
 
 
 async def _last_event(turn: Turn) -> dict[str, Any]:
     try:
         return {"type": "done", **(await turn.reply()).data}
     except ReportableError as found:
-        told: ReportableError = found
+        problem: ReportableError = found
     except Exception as error:
         log.exception("what was asked for failed")
-        told = disk_problem(error) or RappdError(
+        problem = disk_problem(error) or RappdError(
             "Something went wrong inside; the log has it.", do="rappd logs"
         )
-    return {"type": "error", **told.as_json(), "status": told.status}
+    return {"type": "error", **problem.as_json(), "status": problem.status}
 
 
 def _reader(request: web.Request) -> Reader:
@@ -148,7 +157,7 @@ def _no_file() -> InvalidBodyError:
 _OF_REQUEST: dict[type, Callable[[web.Request], Any]] = {Caller: caller, Upload: _upload, Reader: _reader}
 
 
-def _of_twin(one: Operation, perform: Callable[..., Awaitable[Any]]) -> Handler:
-    handler = for_twin(_route(one, perform))
-    handler.operation = one  # type: ignore[attr-defined]
+def _of_twin(table: Callable[[], OperationTable], name: str) -> Handler:
+    handler = for_twin(_route(table, name))
+    handler.operation, _ = table()[name]  # type: ignore[attr-defined]
     return handler

@@ -8,8 +8,8 @@ from rappd.daemon.operator_sessions import SESSION_SECONDS
 from rappd.errors import RefusedError
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import json_object, ok, text_field
+from rappd.listeners.loopback.request_guard import at_operator_origin, is_operator
 from rappd.listeners.loopback.request_source import source_of
-from rappd.listeners.loopback.security import at_operator_origin, is_operator
 from rappd.listeners.loopback.signed_requests import COOKIE
 
 routes = web.RouteTableDef()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.loopback.security import at_operator_origin
+from rappd.listeners.loopback.request_guard import at_operator_origin
 from rappd.listeners.loopback.static_files import workspace_file
 from rappd.tenants import rapps
 

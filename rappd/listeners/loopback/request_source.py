@@ -7,8 +7,8 @@ import logging
 
 from aiohttp import web
 
-from agents.workers.syscalls import LINUX
-from agents.workers.tcp_owners import Address, account_of, worker_serves
+from agents.runtimes.python.network.tcp_owners import Address, account_of, worker_serves
+from agents.runtimes.python.sandbox.syscalls import LINUX
 from envelopes.ip_addresses import source_text
 from rappd.listeners.app_keys import DAEMON
 

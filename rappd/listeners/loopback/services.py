@@ -11,15 +11,15 @@ import orjson
 from aiohttp import web
 
 from agents.errors import AgentError
-from agents.runtime.services import ServiceFailedError
-from agents.workers.errors import AgentRaisedError
+from agents.runtimes.python.pools.errors import AgentRaisedError
+from agents.runtimes.python.worker.services import ServiceFailedError
 from envelopes.codecs.chat import decode_request, reply_body, request_envelope
 from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import ERROR, is_uuid
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import check_depth, ok, plain, refusal
-from rappd.listeners.loopback.security import at_operator_origin, caller, tenant_of
+from rappd.listeners.loopback.request_guard import at_operator_origin, caller, tenant_of
 from rappd.version import __version__
 
 routes = web.RouteTableDef()
@@ -169,7 +169,7 @@ _UNSAFE_PATH = re.compile(r"[\\\x00-\x20\x7f]|//|/\.\.?(?:/|$)|%2e|%2f|%5c", re.
 
 
 def service_headers(service: str, given: Mapping[str, str], *, at_operator_origin: bool) -> dict[str, str]:
-    """Those of ``given`` that the service ``service`` may send.
+    """The headers of ``given`` that the service ``service`` may send.
 
     At the operator's origin, where its answer would run with the operator's rights, a browser may show it but
     run nothing of it.

@@ -9,7 +9,7 @@ from aiohttp import web
 from rappd.errors import NotFoundError
 from rappd.features.sessions.replays import content_of, opens_frame
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.loopback.security import at_operator_origin
+from rappd.listeners.loopback.request_guard import at_operator_origin
 
 if TYPE_CHECKING:
     from twins.eggs.session_content import SessionContent

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 
 from aiohttp import web
-from aiohttp.typedefs import Handler
 
 from rappd.daemon.request_signatures import NotSignedError, Signature, UsedSignatureError, body_hash
 from rappd.listeners.app_keys import DAEMON
+from rappd.listeners.later_routes import handler_itself
 from rappd.listeners.loopback.request_source import source_of
 
 COOKIE = "rappd_operator"
@@ -20,17 +19,6 @@ OPERATOR_KEY = web.RequestKey("operator_key", str)
 
 _ONCE = (SIGNATURE, "Host", "Content-Type", "Content-Length", "Cookie")
 _LARGE = 1 << 18
-
-
-def streams_body(handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    """Marks a route whose body is a file that is not held in memory: its length is signed, not its hash."""
-    handler.streams_body = True  # type: ignore[attr-defined]
-    return handler
-
-
-def copy_streams_body(handler: Handler, wrapper: Handler) -> None:
-    """Marks a handler that wraps another one as that is marked."""
-    wrapper.streams_body = getattr(handler, "streams_body", False)  # type: ignore[attr-defined]
 
 
 async def check_signature(request: web.Request) -> None:
@@ -46,7 +34,7 @@ async def check_signature(request: web.Request) -> None:
     try:
         _check_framing(request)
         signature = Signature.parse(request.headers[SIGNATURE])
-        if (signature.length is not None) != getattr(request.match_info.handler, "streams_body", False):
+        if (signature.length is not None) != _streams_body(request):
             raise NotSignedError
         daemon.request_signatures.check(
             signature,
@@ -61,6 +49,12 @@ async def check_signature(request: web.Request) -> None:
         daemon.failed_authentication.take(await source_of(request))
         raise
     request[OPERATOR_KEY] = public
+
+
+def _streams_body(request: web.Request) -> bool:
+    """True for a body that is a file which is not held in memory: its length is signed, not its hash."""
+    operation = getattr(handler_itself(request.match_info.handler), "operation", None)
+    return operation is not None and operation.takes_stream
 
 
 def _check_framing(request: web.Request) -> None:

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from agents.storage.safe_fs import SafeTree, in_file_pool
 from rappd.listeners.app_keys import DAEMON
-from rappd.listeners.loopback.security import at_operator_origin
+from rappd.listeners.loopback.request_guard import at_operator_origin
 from rappd.listeners.web_assets import WEB, WebAssets, type_of
 
 routes = web.RouteTableDef()
@@ -51,7 +51,7 @@ async def index(request: web.Request) -> web.StreamResponse:
 
 @routes.get("/web/{name:.+}")
 async def part(request: web.Request) -> web.StreamResponse:
-    """Its style sheets, modules and pictures."""
+    """The page's style sheets, modules and pictures."""
     found = (await _assets()).find(request.match_info["name"])
     if found is None:
         raise web.HTTPNotFound

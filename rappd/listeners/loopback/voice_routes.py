@@ -10,8 +10,8 @@ from aiohttp import web
 from agents.storage.safe_fs import in_file_pool
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import InvalidBodyError, json_object, ok, switch_field, upload
+from rappd.listeners.loopback.request_guard import is_operator, tenant_of
 from rappd.listeners.loopback.request_source import source_of
-from rappd.listeners.loopback.security import is_operator, operator_only, tenant_of
 from twins.workspace import voice_file
 from twins.workspace.voice_file import WrongPasswordError
 
@@ -62,18 +62,6 @@ async def set_voice_config(request: web.Request) -> web.Response:
         raise InvalidBodyError("_password must be a string", do="Send the password as text.")
     await in_file_pool(voice_file.write, tenant_of(request).workspace.root, password, body)
     return ok({"status": "ok", "message": "The voice settings are kept."})
-
-
-@routes.post("/voice/export")
-@operator_only
-async def export_voice(request: web.Request) -> web.Response:
-    """The encrypted voice settings as a download."""
-    content = await in_file_pool(voice_file.content, tenant_of(request).workspace.root)
-    return web.Response(
-        body=content,
-        content_type="application/zip",
-        headers={"Content-Disposition": 'attachment; filename="voice.zip"'},
-    )
 
 
 @routes.post("/voice/import")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TypedDict
 
 from rappd.store.timer_table import TimerRow
 
@@ -12,7 +12,20 @@ TIMER = "snapshot"
 KEEP = 7
 
 
-def schedule_view(timers: list[TimerRow], *, now: float | None = None) -> dict[str, Any] | None:
+class ScheduleView(TypedDict):
+    """The schedule of snapshots; moments are in UTC, in ISO 8601, "" for none. ``missed``: no daemon was there to run it."""
+
+    rule: str
+    zone: str
+    keep: int
+    next: str
+    last: str
+    outcome: str
+    failed_since: str
+    missed: bool
+
+
+def schedule_view(timers: list[TimerRow], *, now: float | None = None) -> ScheduleView | None:
     """The schedule of snapshots among ``timers`` as screens show it; None when there is none.
 
     ``missed`` needs ``now``: a moment that passed with no daemon to run it.

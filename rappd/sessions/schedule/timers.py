@@ -64,11 +64,12 @@ class Timers:
         return self._loop is not None
 
     async def close(self) -> None:
-        """Ends the timer. A run that is cut off is repeated after the next start."""
+        """Ends the timer. A run that is cut off is repeated after the next start; one that ended is not."""
         tasks = [*self._running.values(), *([self._loop] if self._loop else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._record_unwritten_ends()
 
     @property
     def rows(self) -> list[TimerRow]:
@@ -132,9 +133,7 @@ class Timers:
             if now < self._seen:
                 await self._mend(now)
             self._seen = now
-            async with self._recording:
-                for ended, moment in list(self._unwritten.values()):
-                    await self._record_end(ended, moment)
+            await self._record_unwritten_ends()
             rows = [row for row in self.rows if row.kind in self._handlers and not row.paused]
             for row in rows:
                 if row.next <= now and row.id not in self._running:
@@ -205,6 +204,12 @@ class Timers:
         async with self._recording:
             _, due = self._unwritten.get(row.id, (ended, row.next))
             await self._record_end(ended, due)
+
+    async def _record_unwritten_ends(self) -> None:
+        """Tries again; ends that are being written meanwhile come to their end first."""
+        async with self._recording:
+            for ended, due in list(self._unwritten.values()):
+                await self._record_end(ended, due)
 
     async def _record_end(self, ended: TimerRow, due: float) -> None:
         """Writes the end of a run down; on a full disk it is tried again, lest a restart repeats the run."""

@@ -17,15 +17,13 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RefusedError, StoreError, UsageProblemError
-from rappd.sessions.errors import SessionClosedError
+from rappd.sessions.errors import SessionClosedError, WorkflowError, WorkflowStateError
 from rappd.sessions.events import history
 from rappd.sessions.guests import Guest
+from rappd.sessions.participants import WORKFLOWS, Speaker, caller_of
 from rappd.sessions.sessions import Session, Sessions, Work
-from rappd.sessions.speakers import WORKFLOWS, Speaker, caller_of
 from rappd.sessions.workflows import run_record as noting
-from rappd.sessions.workflows.cues import cue_needs, cue_of, persona_of
-from rappd.sessions.workflows.definition import Workflow
-from rappd.sessions.workflows.errors import NoSuchWorkflowError, WorkflowError, WorkflowStateError
+from rappd.sessions.workflows.definition import Workflow, cue_needs, cue_of, persona_of
 from rappd.sessions.workflows.library import WorkflowLibrary
 from rappd.sessions.workflows.run_record import RunRecord, is_running, last_run, plain_answer, player_of
 from rappd.sessions.workflows.run_rights import RunRights
@@ -53,6 +51,13 @@ class _Run:
     """Set with each note of it."""
 
 
+class RunRow(noting.RunPosition):
+    """A run of a workflow, and the session in which it runs."""
+
+    session: str
+    thread: str
+
+
 class Coordinator:
     """All calls come from the event loop."""
 
@@ -72,7 +77,7 @@ class Coordinator:
         self._tasks = BackgroundTasks("a workflow failed")
         self._closing = False
 
-    def running(self) -> list[dict[str, Any]]:
+    def running(self) -> list[RunRow]:
         """Runs that are not over, as screens show them."""
         return [self._shown(one) for one in self._runs.values() if not one.state.is_over]
 
@@ -100,12 +105,12 @@ class Coordinator:
         starter: str = noting.OPERATOR,
         given: dict[str, str] | None = None,
         plays: dict[str, str] | None = None,
-    ) -> dict[str, Any]:
+    ) -> RunRow:
         """Starts a workflow for the operator, or a device. ``given`` are texts in place of its files.
 
         ``plays`` are names of twins, machines and what they offer, in place of those that its file names.
 
-        Raises ``NoSuchWorkflowError``, ``WorkflowError``, ``ForeignWorkflowError``, ``WorkflowStateError``, ``RefusedError``,
+        Raises ``no_such_workflow``, ``WorkflowError``, ``foreign_workflow``, ``WorkflowStateError``, ``RefusedError``,
         and ``StoreError`` where its beginning cannot be recorded: then it does not run.
         """
         file = await asyncio.to_thread(self.library.find, name)
@@ -135,7 +140,7 @@ class Coordinator:
                 )
             record = RunRecord(new_id(), file.name, session.id, file.sha256, starter, texts, chosen)
             run = _Run(session, workflow, record, RunState(len(workflow.steps)))
-            text = f"{workflow.title} starts: {len(workflow.steps)} steps."
+            text = f"{workflow.title} starts: {workflow.length}."
             self._note(
                 run, noting.WORKFLOW, text, begun=noting.beginning(record), cast=noting.cast_of(workflow)
             )
@@ -148,15 +153,17 @@ class Coordinator:
         await self._dispatcher.flush()
         return self._shown(run)
 
-    async def control(self, session: Session, action: str, name: str = "") -> dict[str, Any]:
+    async def control(self, session: Session, action: str, name: str = "") -> RunRow:
         """Performs ``pause``, ``resume`` or ``abort``.
 
-        Raises ``NoSuchWorkflowError``, ``WorkflowStateError``, and ``StoreError`` for what cannot be recorded: to pause
+        Raises ``no_such_workflow``, ``WorkflowStateError``, and ``StoreError`` for what cannot be recorded: to pause
         and to go on count once they stand in the record.
         """
         run = await self._known(session)
         if run is None or run.state.is_over or (name and name != run.record.name):
-            raise NoSuchWorkflowError("No such workflow runs in this session.", do="rappd workflows list")
+            raise NotFoundError(
+                "No such workflow runs in this session.", do="rappd workflows list", code="no_such_workflow"
+            )
         async with run.lock:
             if action in ("pause", "resume"):
                 await self._change_recorded(run, action)
@@ -167,10 +174,10 @@ class Coordinator:
         await self._dispatcher.flush()
         return self._shown(run)
 
-    async def settled(self, session: Session, told: Callable[[str], None]) -> RunRecord | None:
+    async def settled(self, session: Session, on_step: Callable[[str], None]) -> RunRecord | None:
         """The run of a session once it is over or paused, as its record has it; None where none was started.
 
-        ``told`` is called with a sentence for each step.
+        ``on_step`` is called with a sentence for each step.
         """
         run, step = await self._known(session), 0
         if run is None:
@@ -178,7 +185,7 @@ class Coordinator:
         while run.state.status is Status.RUNNING:
             if run.record.noted_step > step:
                 step = run.record.noted_step
-                told(self._step_text(run, step))
+                on_step(self._step_text(run, step))
             run.changed.clear()
             await run.changed.wait()
         return run.record
@@ -252,9 +259,9 @@ class Coordinator:
         if session.id in self._runs:
             return self._runs[session.id]
         if workflow is None:
-            told = noting.lost(record)
-            text = f"{record.name} was aborted: its file is not the one that was started."
-            self._sessions.note(session, noting.WORKFLOW, by="system", text=text, workflow=told)
+            note = noting.lost(record)
+            text = f"{record.name} was stopped: its file is not the one that was started."
+            self._sessions.note(session, noting.WORKFLOW, by="system", text=text, workflow=note)
             return None
         state = RunState(len(workflow.steps), step=record.step, status=record.status)
         run = self._runs[session.id] = _Run(session, workflow, record, state)
@@ -323,12 +330,14 @@ class Coordinator:
             data["conversation_history"] = [persona, *earlier]
             recipient = player.id
         envelope = Envelope(new_id(), guid, recipient, HELP, data, {PARTICIPANT: played.name})
-        run.turn = self._dispatcher.begin(
-            self._dispatcher.submit(
-                envelope, caller, thread=run.session.thread, names=(run.workflow.driver.name, played.name)
-            )
+        names, written = (run.workflow.driver.name, played.name), asyncio.Event()
+        turn = self._dispatcher.submit(
+            envelope, caller, thread=run.session.thread, names=names, recorded=written.set
         )
-        self._tasks.spawn(self._await_turn(run, run.turn))
+        run.turn = self._dispatcher.begin(turn)
+        turn.when_over(written.set)  # it could not be written down
+        self._tasks.spawn(self._await_turn(run, turn))
+        await written.wait()  # a pause that comes now stands behind it: the last record says what holds
 
     async def _await_turn(self, run: _Run, turn: Turn) -> None:
         await turn.over_within(None)
@@ -375,9 +384,9 @@ class Coordinator:
         assert isinstance(written, Write)
         run.record.status = written.status
         try:
-            told = noting.position(run.record, run.workflow)
+            position = noting.position(run.record, run.workflow)
             text, by = self._status_text(run, written), run.workflow.driver.name
-            await self._sessions.note_first(run.session, noting.WORKFLOW, by=by, text=text, workflow=told)
+            await self._sessions.note_first(run.session, noting.WORKFLOW, by=by, text=text, workflow=position)
         except StoreError:
             run.record.status = before
             raise
@@ -402,18 +411,18 @@ class Coordinator:
             Status.RUNNING: f"{title} goes on with step {step}.",
             Status.PAUSED: f"{title} is paused. {action.why}".strip(),
             Status.DONE: f"{title} is done.",
-            Status.ABORTED: f"{title} was aborted. {action.why}".strip(),
+            Status.ABORTED: f"{title} was stopped. {action.why}".strip(),
         }[action.status]
 
     def _step_text(self, run: _Run, number: int) -> str:
         return f"Step {number} of {len(run.workflow.steps)}: {run.workflow.steps[number - 1].participant}"
 
     def _note(self, run: _Run, kind: str, text: str, **more: Any) -> None:
-        told = noting.position(run.record, run.workflow)
+        position = noting.position(run.record, run.workflow)
         by = run.workflow.driver.name
-        self._sessions.note(run.session, kind, by=by, text=text, workflow=told, **more)
+        self._sessions.note(run.session, kind, by=by, text=text, workflow=position, **more)
         run.changed.set()
 
-    def _shown(self, run: _Run) -> dict[str, Any]:
-        told = noting.position(run.record, run.workflow)
-        return {**told, "session": run.session.id, "thread": run.session.thread}
+    def _shown(self, run: _Run) -> RunRow:
+        position = noting.position(run.record, run.workflow)
+        return {**position, "session": run.session.id, "thread": run.session.thread}

@@ -1,4 +1,4 @@
-"""Reads workflow files: JSON, every field checked; an error names the file, the field and what to write."""
+"""Reads workflow files: JSON, every field checked; an error names the file, the field and what to write. Words the cues."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
-from rappd.sessions.workflows.errors import WorkflowError
+from rappd.sessions.errors import WorkflowError
+from rappd.sessions.sentence_routing import MOST_TEXT
 
 MOST_STEPS = 100
 MOST_BYTES = 256 << 10
@@ -30,7 +31,7 @@ _Long = Annotated[str, Meta(max_length=4000)]
 
 
 class Participant(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Somebody who is asked. ``plays`` names the twin that answers; "" is the brainstem."""
+    """A participant of a workflow. ``plays`` names the twin that answers; "" is the brainstem."""
 
     name: _Line
     role: Annotated[str, Meta(max_length=200)] = ""
@@ -68,6 +69,11 @@ class Workflow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     about: _Long = ""
     driver: Driver = msgspec.field(default_factory=Driver)
     files: Annotated[dict[str, str], Meta(max_length=10)] = {}
+
+    @property
+    def length(self) -> str:
+        """The number of its steps: "1 step", "3 steps"."""
+        return f"{len(self.steps)} {'step' if len(self.steps) == 1 else 'steps'}"
 
     @property
     def asked(self) -> list[Participant]:
@@ -203,20 +209,49 @@ def _check_placeholder(
 def _field_error(file: str, text: str) -> WorkflowError:
     found = _WHERE.match(text)
     assert found is not None
-    said, where = found[1], found[2] or ""
-    missing = re.search(r"missing required field `(\w+)`|unknown field `(\w+)`", said)
+    problemlem, where = found[1], found[2] or ""
+    missing = re.search(r"missing required field `(\w+)`|unknown field `(\w+)`", problemlem)
     if missing:
         where = f"{where}.{missing[1] or missing[2]}".removeprefix(".")
-        said = "It is missing" if missing[1] else "No such field"
+        problemlem = "It is missing" if missing[1] else "No such field"
     last = re.sub(r"\[[^\]]*\]", "", where).rpartition(".")[2]
     hint = (
         _HINTS.get(last, "a text" if where else "one JSON object")
-        if "No such" not in said
+        if "No such" not in problemlem
         else "nothing: remove it"
     )
-    return _bad(file, where, said.replace("`", ""), hint)
+    return _bad(file, where, problemlem.replace("`", ""), hint)
 
 
-def _bad(file: str, field: str, said: str, write: str) -> WorkflowError:
+def _bad(file: str, field: str, problem: str, write: str) -> WorkflowError:
     place = f"{file}, {field}" if field else file
-    return WorkflowError(f"{place}: {said}.", do=f"Write {write}.")
+    return WorkflowError(f"{place}: {problem}.", do=f"Write {write}.")
+
+
+def cue_of(step: Step, answers: Mapping[str, str], files: Mapping[str, str]) -> tuple[str, str]:
+    """The cue, and what answers it without a model ("": the agents do). Raises ``WorkflowError``."""
+    missing = wants_files(step.cue) - files.keys()
+    cue_needs(step, files)
+    cue = filled(step.without_file if missing else step.cue, answers, files)
+    lacks = missing or wants_files(step.without_model) - files.keys()
+    without_model = "" if lacks else filled(step.without_model, answers, files)
+    return cue[:MOST_TEXT], without_model[:MOST_TEXT]
+
+
+def cue_needs(step: Step, files: Mapping[str, str]) -> None:
+    """Raises ``WorkflowError`` for a cue that lacks a file, and has no question to ask without."""
+    missing = wants_files(step.cue) - files.keys()
+    if missing and not step.without_file:
+        names = sorted(missing)
+        raise WorkflowError(
+            f"It needs a text for {', '.join(names)}.",
+            do=f"Give it: --text {names[0]}=WORDS, or --file {names[0]}=PATH; or put the file into the folder workflows.",
+        )
+
+
+def persona_of(played: Participant, driver: Driver) -> dict[str, str]:
+    """The first message of the conversation that a participant gets."""
+    lines = [f"You play {played.name}{f' ({played.role})' if played.role else ''}. {played.persona}".strip()]
+    if driver.persona:
+        lines.append(f"{driver.name} leads. {driver.persona}")
+    return {"role": "assistant", "content": "\n".join(lines)}

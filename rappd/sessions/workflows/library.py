@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NotRequired, TypedDict
 
 import msgspec
 
 from agents.contract.may_run import YOURS, Allowed, Quarantined
 from agents.storage.safe_open import UnsafeFileError
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
+from rappd.errors import NotFoundError, RappdError
+from rappd.sessions.errors import WorkflowError, WorkflowStateError
 from rappd.sessions.workflows.definition import MOST_BYTES, Workflow, read_workflow, wants_files
-from rappd.sessions.workflows.errors import (
-    ForeignWorkflowError,
-    NoSuchWorkflowError,
-    WorkflowError,
-    WorkflowStateError,
-)
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle.lookup import find_active
 from twins.trust.trust import Trust
@@ -27,6 +23,32 @@ from twins.workspace.workspace import TwinLayout, Workspace
 
 SHIPPED = Path(__file__).parent / "shipped"
 MOST_TEXT_BYTES = 64 << 10
+
+
+class WorkflowRow(TypedDict):
+    """A workflow; ``workflow`` is its text where all of it is shown, ``problem`` why it cannot be read."""
+
+    name: str
+    title: str
+    path: str
+    sha256: str
+    steps: int
+    participants: list[str]
+    shipped: bool
+    foreign: str
+    twin: str
+    origin: str
+    problem: dict[str, Any] | None
+    workflow: NotRequired[dict[str, Any]]
+
+
+class NeededText(TypedDict):
+    """A text that a workflow takes, and whether its file is there."""
+
+    name: str
+    file: str
+    there: bool
+    optional: bool
 
 
 class WorkflowFile(NamedTuple):
@@ -49,20 +71,21 @@ class WorkflowFile(NamedTuple):
     place: Path | None = None
 
     def runnable(self) -> Workflow:
-        """Raises ``ForeignWorkflowError``, ``WorkflowError``."""
+        """Raises ``foreign_workflow``, ``WorkflowError``."""
         if self.foreign:
-            raise ForeignWorkflowError(
+            raise RappdError(
                 f"{self.path} is foreign: {self.foreign}",
                 do=f"Read it, then: rappd workflows approve {shlex.quote(self.name)}",
+                code="foreign_workflow",
             )
         if self.workflow is None:
             assert self.problem is not None
             raise self.problem
         return self.workflow
 
-    def shown(self, *, whole: bool = False) -> dict[str, Any]:
+    def shown(self, *, whole: bool = False) -> WorkflowRow:
         """As lists show it; ``whole``: with its text."""
-        row: dict[str, Any] = {
+        row: WorkflowRow = {
             "name": self.name, "title": self.name, "path": self.path, "sha256": self.sha256, "steps": 0,
             "participants": [], "shipped": self.shipped, "foreign": self.foreign, "twin": self.whose,
             "origin": self.origin,
@@ -94,7 +117,7 @@ class WorkflowLibrary:
         return found
 
     def find(self, name: str) -> WorkflowFile:
-        """The file of a workflow: ``story``, or ``gardener/story``. Raises ``NoSuchWorkflowError``."""
+        """The file of a workflow: ``story``, or ``gardener/story``. Raises ``no_such_workflow``."""
         whose, slash, stem = name.rpartition("/")
         try:
             workspace = find_active(self._layout, whose).workspace if slash else self._workspace
@@ -105,7 +128,7 @@ class WorkflowLibrary:
     def approve(self, name: str, digest: str) -> WorkflowFile:
         """Lets a foreign workflow run, if it is still exactly that content.
 
-        Raises ``NoSuchWorkflowError``, ``WorkflowStateError``.
+        Raises ``no_such_workflow``, ``WorkflowStateError``.
         """
         file = self.find(name)
         if file.sha256 != digest:
@@ -117,7 +140,7 @@ class WorkflowLibrary:
             self._trust.quarantine.release(file.place, digest)
         return self.find(name)
 
-    def needs(self, file: WorkflowFile) -> list[dict[str, Any]]:
+    def needs(self, file: WorkflowFile) -> list[NeededText]:
         """The texts that a workflow takes: ``name``, its ``file``, if that is ``there``, and if it is ``optional``."""
         workflow, workspace = file.workflow, file.workspace or self._workspace
         if workflow is None:
@@ -187,8 +210,8 @@ def _stems(workspace: Workspace) -> set[str]:
     return {one.removesuffix(".json") for one in names if one.endswith(".json")}
 
 
-def _unknown(name: str) -> NoSuchWorkflowError:
-    return NoSuchWorkflowError(f'No workflow "{name[:80]}".', do="rappd workflows list")
+def _unknown(name: str) -> NotFoundError:
+    return NotFoundError(f'No workflow "{name[:80]}".', do="rappd workflows list", code="no_such_workflow")
 
 
 def _read(name: str, content: bytes, *, shipped: bool) -> WorkflowFile:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import orjson
 
@@ -38,7 +38,19 @@ class RunRecord:
     answers: dict[str, str] = field(default_factory=dict)
 
 
-def position(run: RunRecord, workflow: Workflow) -> dict[str, Any]:
+class RunPosition(TypedDict):
+    """The step at which a run stands, and its status."""
+
+    id: str
+    name: str
+    title: str
+    step: int
+    steps: int
+    participant: str
+    status: str
+
+
+def position(run: RunRecord, workflow: Workflow) -> RunPosition:
     """The ``workflow`` field of NOTEs and HELPs: where the run stands."""
     step = min(run.step, len(workflow.steps))
     return {
@@ -47,7 +59,7 @@ def position(run: RunRecord, workflow: Workflow) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def lost(run: RunRecord) -> dict[str, Any]:
+def lost(run: RunRecord) -> RunPosition:
     """The same for a run whose file is not what it was: it is aborted."""
     return {
         "id": run.id, "name": run.name, "title": run.name, "step": run.step, "steps": 0, "participant": "",
@@ -67,9 +79,9 @@ def beginning(run: RunRecord) -> dict[str, Any]:
 
 
 def cast_of(workflow: Workflow) -> list[dict[str, str]]:
-    """Those who speak in it, with role and persona: exports of the session list them so, without the workflow's file."""
+    """Participants of a workflow with role and persona, as exports of the session list them without the workflow's file."""
     driver = {"name": workflow.driver.name, "role": "coordinator", "persona": workflow.driver.persona}
-    told = [
+    cast = [
         {
             "name": one.name,
             "role": "twin",
@@ -77,7 +89,7 @@ def cast_of(workflow: Workflow) -> list[dict[str, str]]:
         }
         for one in workflow.asked
     ]
-    return [driver, *told]
+    return [driver, *cast]
 
 
 def player_of(run: RunRecord, played: Participant) -> str:
@@ -93,9 +105,9 @@ def plain_answer(text: str) -> str:
 def is_running(records: Sequence[Event]) -> bool:
     """True when the last of these records that tells of a run says that it is under way."""
     for record in reversed(records):
-        told = orjson.loads(record.body)["data"].get("workflow")
-        if isinstance(told, dict):
-            return told.get("status") == Status.RUNNING
+        note = orjson.loads(record.body)["data"].get("workflow")
+        if isinstance(note, dict):
+            return note.get("status") == Status.RUNNING
     return False
 
 
@@ -115,20 +127,20 @@ def last_run(records: Iterable[Event], session: str) -> RunRecord | None:
         if record.verb not in (NOTE, HELP):
             continue
         data = orjson.loads(record.body)["data"]
-        told = data.get("workflow")
-        if not isinstance(told, dict):
+        note = data.get("workflow")
+        if not isinstance(note, dict):
             continue
         if "begun" in data:
-            run = RunRecord(str(told["id"]), str(told["name"]), **data["begun"])
+            run = RunRecord(str(note["id"]), str(note["name"]), **data["begun"])
             if run.session != session:
                 run = None
             asked.clear()
-        if run is None or told["id"] != run.id:
+        if run is None or note["id"] != run.id:
             continue
         if record.verb == HELP:
-            asked[record.id] = (int(told["step"]), str(told["participant"]))
+            asked[record.id] = (int(note["step"]), str(note["participant"]))
         else:
-            run.status = Status(told["status"])
+            run.status = Status(note["status"])
             if data.get("kind") == DEMO_STEP:
-                run.noted_step = int(told["step"])
+                run.noted_step = int(note["step"])
     return run

@@ -7,11 +7,10 @@ from collections.abc import Callable
 from envelopes.errors import ReportableError
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, RefusedError
+from rappd.sessions.errors import WorkflowError
 from rappd.sessions.guests import Guest, GuestList
-from rappd.sessions.participants import Participants
-from rappd.sessions.speakers import WORKFLOWS, Owner, Speaker, caller_of
+from rappd.sessions.participants import WORKFLOWS, Owner, Participants, Speaker, caller_of
 from rappd.sessions.workflows.definition import Participant
-from rappd.sessions.workflows.errors import WorkflowError
 from rappd.sessions.workflows.run_record import OPERATOR
 from rappd.tenants.tenant import Tenant
 from twins.errors import NoSuchTwinError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rappd.sessions.workflows.errors import WorkflowStateError
+from rappd.sessions.errors import WorkflowStateError
 
 
 class Status(StrEnum):

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 import orjson
 
-from agents.runtime.result_text import OnPiece
-from agents.runtime.runner import AgentResult
+from agents.runtimes.python.pools.runner import AgentResult
+from agents.runtimes.python.worker.result_text import OnPiece
 from envelopes.envelope import as_uuid
 from envelopes.errors import ReportableError
 from rappd.dispatch.dispatcher import Dispatcher
@@ -24,7 +24,7 @@ from rappd.errors import UsageProblemError
 from rappd.sessions.sessions import Session, Sessions
 from rappd.sessions.workflows.coordinator import Coordinator
 from rappd.sessions.workflows.definition import Workflow
-from rappd.sessions.workflows.library import WorkflowFile
+from rappd.sessions.workflows.library import NeededText, WorkflowFile
 from rappd.sessions.workflows.run_record import RunRecord
 from rappd.sessions.workflows.run_state import Status
 
@@ -52,11 +52,11 @@ class WorkflowEndpoints:
         if [one.row for one in found] != [one.row for one in self._found]:
             self._found[:] = found
 
-    def _read(self) -> list[tuple[WorkflowFile, list[dict[str, Any]]]]:
+    def _read(self) -> list[tuple[WorkflowFile, list[NeededText]]]:
         library = self._coordinator.library
         return [(one, library.needs(one)) for one in library.listing() if one.workflow and not one.foreign]
 
-    def _endpoint(self, name: str, workflow: Workflow | None, needs: list[dict[str, Any]]) -> Endpoint[Call]:
+    def _endpoint(self, name: str, workflow: Workflow | None, needs: list[NeededText]) -> Endpoint[Call]:
         assert workflow is not None
         return Endpoint(
             f"{WORKFLOW}{name}",
@@ -97,12 +97,12 @@ class WorkflowEndpoints:
                 await self._abort(session)
             raise
         assert run is not None
-        ok, told = _outcome(run)
-        return AgentResult(ok, told, None, time.monotonic() - started)
+        ok, text = _outcome(run)
+        return AgentResult(ok, text, None, time.monotonic() - started)
 
     async def _settled(self, session: Session, on_piece: OnPiece | None) -> RunRecord | None:
-        told: Callable[[str], None] = on_piece or (lambda _: None)
-        return await self._coordinator.settled(session, told)
+        on_text: Callable[[str], None] = on_piece or (lambda _: None)
+        return await self._coordinator.settled(session, on_text)
 
     async def _abort(self, session: Session) -> None:
         try:
@@ -120,23 +120,23 @@ def _session_of(context: RequestContext) -> str:
 def _outcome(run: RunRecord) -> tuple[bool, str]:
     if run.status is Status.DONE:
         last = list(run.answers.values())[-1] if run.answers else ""
-        told = {"result": last, "answers": run.answers, "session": run.session}
-        return True, orjson.dumps(told).decode()
+        result = {"result": last, "answers": run.answers, "session": run.session}
+        return True, orjson.dumps(result).decode()
     if run.status is Status.PAUSED:
         return (
             False,
             f"{run.name} is paused at step {run.step}. Its owner lets it go on: rappd workflows resume",
         )
-    return False, f"{run.name} was aborted at step {run.step}."
+    return False, f"{run.name} was stopped at step {run.step}."
 
 
 def _description(workflow: Workflow) -> str:
     about = workflow.about.strip() or f"{workflow.title}."
     players = ", ".join(one.name for one in workflow.asked)
-    return f"A workflow of {len(workflow.steps)} steps in which {players} speak in turn. {about}"
+    return f"A workflow of {workflow.length} in which {players} speak in turn. {about}"
 
 
-def _parameters(workflow: Workflow, needs: list[dict[str, Any]]) -> dict[str, Any]:
+def _parameters(workflow: Workflow, needs: list[NeededText]) -> dict[str, Any]:
     text, found = {"type": "string"}, {}
     if needs:
         lacking = [one["name"] for one in needs if not one["there"] and not one["optional"]]

@@ -2,13 +2,19 @@
 
 import { DiffersError, ExpiredError, pair, registered, RemovedError, scanned, typed } from "./connect.js";
 import { element } from "./element.js";
-import { homeScreen } from "./home-screen.js";
 import { announce } from "./live-region.js";
 import { whyNotSecure } from "./not-secure.js";
+import { phoneName } from "./phone-name.js";
 import { Session } from "./session.js";
 import { forget, forgetConversations, forgets, isBlocked } from "./storage.js";
 import { askUnprotected, StoppedError } from "./unprotected.js";
-import { phoneName } from "./phone-name.js";
+
+/** Ways back to this page without another code, by the browser. */
+const STEPS = [
+  [/iPhone|iPad/, "Tap Share, then “Add to Home Screen”."],
+  [/Android/, "Open the browser's menu ⋮, then “Add to Home screen”."],
+  [/./, "Save this page as a bookmark."],
+];
 
 const screen = document.getElementById("main");
 const SLOW_MS = 6000;
@@ -161,6 +167,14 @@ async function start() {
   if (invitation) await join(invitation);
   else if (device) talk(device, null);
   else askForCode();
+}
+
+/** A closed explanation: nothing has to be done. */
+function homeScreen(machine) {
+  const [, step] = STEPS.find(([agent]) => agent.test(navigator.userAgent));
+  return element("details", { className: "home-screen" },
+    element("summary", {}, "Keep it on the home screen"),
+    element("p", { className: "hint" }, `${step} The icon opens this page, which finds ${machine || "the computer"} again on the same Wi-Fi. No new QR code is needed.`));
 }
 
 askUnprotected(talkAnyway);

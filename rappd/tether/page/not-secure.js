@@ -1,4 +1,4 @@
-// What "Not secure" in the address bar means; nothing where the page came over https.
+// The meaning of "Not secure" in the address bar; nothing where the page came over https.
 
 import { element } from "./element.js";
 

@@ -60,7 +60,7 @@ export async function signedBy(hostKey, signature, digest) {
   return crypto.subtle.verify({ name: "ECDSA", hash: "SHA-256" }, key, signature, digest);
 }
 
-/** What `auth` says of this phone's own key, which signs the digest; nothing without one. */
+/** The part of `auth` on this phone's own key, which signs the digest; nothing without one. */
 export async function signedWith(pair, digest) {
   if (!pair) return {};
   const signed = await crypto.subtle.sign({ name: "ECDSA", hash: "SHA-256" }, pair.privateKey, joined(text(`${CONTEXT} key`), digest));

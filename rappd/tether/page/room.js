@@ -5,6 +5,7 @@ import { announce } from "./live-region.js";
 import { microphone, readAloud } from "./voice.js";
 import { markdown } from "./web/components/chat/markdown.js";
 import { cueView } from "./web/components/workflows/workflow-run.js";
+import { autoscroll } from "./web/lib/autoscroll.js";
 import { current, workflows } from "./workflows.js";
 
 /** Builds the session's view; `update()` draws what changed. Its `parts` have their place in the sheet behind ☰. */
@@ -53,13 +54,15 @@ export function room(session) {
     input.rows = Math.min(5, input.value.split("\n").length);
   };
 
+  const end = autoscroll(list, element("button")); // no sign tells of what is new below
   let drawn = 0;
   let first = null;
   let live = false; // what was said before this page came is not read aloud
   const rows = new Map();
   const offered = new Map(); // buttons "Ask again", by the sentence
   view.update = () => {
-    if (first !== session.events[0]) {
+    const anew = first !== session.events[0];
+    if (anew) {
       list.replaceChildren();
       rows.clear();
       offered.clear();
@@ -67,7 +70,6 @@ export function room(session) {
       live = false;
       first = session.events[0];
     }
-    const atEnd = list.scrollHeight - list.scrollTop - list.clientHeight < 80;
     for (const event of session.events.slice(drawn)) {
       addEvent(list, rows, offered, event, session);
       if (!live) continue;
@@ -88,7 +90,8 @@ export function room(session) {
     steps.update();
     interrupt.hidden = !session.mayRun || current(session)?.status !== "running";
     drawParticipants(to, session.participants);
-    if (atEnd) list.scrollTop = list.scrollHeight;
+    if (anew) end.toEnd();
+    else end.grew();
   };
   return view;
 }

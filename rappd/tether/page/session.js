@@ -8,7 +8,7 @@ import { StoppedError } from "./unprotected.js";
 
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15_000;
-// How long without a word from the computer: while the page is seen, a cut is shown after SILENT_MS, and a new way is
+// Silence of the computer: while the page is seen, a cut is shown after SILENT_MS, and a new way is
 // looked for after GONE_MS. A hidden page's timers are slowed down by the browser.
 const LOOK_MS = 500;
 const PING_MS = 1500;
@@ -16,6 +16,8 @@ const SILENT_MS = 3500;
 const GONE_MS = 7000;
 const HIDDEN = { ping: 5000, gone: 15_000 };
 const PAGE_PAUSE = 30;
+const AT_ONCE = 20; // sentences, each half second: the computer takes fifty frames a second
+const NEXT_MS = 500;
 
 export class Session {
   constructor(device, show) {
@@ -23,6 +25,7 @@ export class Session {
     this.show = show; // called with this session after each change
     this.events = [];
     this.unsent = [];
+    this.sent = new Set(); // ids of those that went over this connection
     this.lastSeq = 0;
     this.id = "";
     this.link = new Link();
@@ -104,7 +107,7 @@ export class Session {
     this.frames?.send({ type: "workflow", action, name, ...given });
   }
 
-  /** One of the news that wait for the owner was read. */
+  /** Dismisses a piece of news that waited for the owner. */
   dismiss(key) {
     this.change({ notice: "" });
     this.frames?.send({ type: "dismiss", key });
@@ -178,7 +181,10 @@ export class Session {
 
   take(message) {
     this.heard = Date.now();
-    if (this.welcome && this.state === "lost") this.change({ state: "connected" }); // it was only slow
+    if (this.welcome && this.state === "lost") {
+      this.change({ state: "connected" }); // it was only slow
+      this.sendUnsent(); // what was written meanwhile
+    }
     if (this.link.take(message)) return;
     if (message.type === "ping") this.frames?.send({ type: "pong" });
     else if (message.type === "welcome") this.welcomed(message);
@@ -214,6 +220,7 @@ export class Session {
     }
     const moved = this.id !== "" && message.session !== "" && message.session !== this.id;
     this.welcome = true;
+    this.sent.clear();
     this.link.attach(this.frames);
     this.pause = FIRST_PAUSE;
     this.change({
@@ -230,7 +237,7 @@ export class Session {
     this.sendUnsent();
   }
 
-  /** Whose phone it is, as its owner said, and what that lets it do over this connection. */
+  /** Takes whose phone this is, as the owner said, and what it may do over this connection. */
   stands({ kind, may_talk: mayTalk, secure }) {
     this.change({ kind, mayTalk, secure });
   }
@@ -270,9 +277,16 @@ export class Session {
     this.typingTimer = setTimeout(() => this.change({ typing: "" }), 4000);
   }
 
+  /** Sends what did not go over this connection yet, so many at a time. */
   sendUnsent() {
+    clearTimeout(this.sending);
     if (this.state !== "connected" || !this.id) return;
-    for (const one of this.unsent) this.frames?.send({ type: "say", event_id: one.event_id, text: one.text, to: one.to, via: one.via });
+    const left = this.unsent.filter(({ event_id: id }) => !this.sent.has(id));
+    for (const { event_id, text, to, via } of left.slice(0, AT_ONCE)) {
+      this.sent.add(event_id);
+      this.frames?.send({ type: "say", event_id, text, to, via });
+    }
+    if (left.length > AT_ONCE) this.sending = setTimeout(() => this.sendUnsent(), NEXT_MS);
   }
 
   rest() {

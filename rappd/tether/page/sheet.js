@@ -1,4 +1,4 @@
-// What is behind ☰: conversations, the session with its people, what waits, eggs, and how to leave.
+// The sheet behind ☰: conversations, the session with its people, what waits, eggs, and how to leave.
 
 import { whyNotSecure } from "./not-secure.js";
 import { conversationList } from "./web/components/conversations/conversation-list.js";
@@ -54,7 +54,7 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
     ];
   };
 
-  /** Whom the new conversation is with; without twins there is nothing to choose. */
+  /** Asks for the partner of a new conversation; without twins there is nothing to choose. */
   function choose() {
     close();
     if (!twins.rows.length) return go({ to: "", anew: true });

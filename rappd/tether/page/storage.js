@@ -1,4 +1,4 @@
-// What this phone keeps: its certificate and the device's secret, in IndexedDB; in memory where storage is blocked.
+// The storage of this phone: its certificate and the device's secret, in IndexedDB; in memory where storage is blocked.
 
 import { element } from "./element.js";
 

@@ -1,21 +1,24 @@
 // The phone once it is connected: a conversation of its own or the session, below one bar; the rest is behind ☰.
 
-import { announce } from "./live-region.js";
-import { sheet } from "./sheet.js";
-import { room } from "./room.js";
-import { forgets, isBlocked, keep } from "./storage.js";
-import { ownConversation } from "./own-conversation.js";
-import { waiting } from "./waiting.js";
-import { current } from "./workflows.js";
 import { eggs } from "./eggs.js";
+import { announce } from "./live-region.js";
+import { room } from "./room.js";
+import { sheet } from "./sheet.js";
+import { forgets, isBlocked, keep } from "./storage.js";
+import { waiting } from "./waiting.js";
+import { composer } from "./web/components/chat/composer.js";
 import { conversationWith } from "./web/components/chat/conversation.js";
-import { resume } from "./web/components/chat/turn-request.js";
-import { openConversation } from "./web/components/conversations/conversations-state.js";
+import { resume, send } from "./web/components/chat/turn-request.js";
+import { conversations, openConversation } from "./web/components/conversations/conversations-state.js";
+import { turnList } from "./web/components/conversations/turn-list.js";
 import { twins } from "./web/components/twins/twins-state.js";
 import { carryBy } from "./web/lib/api.js";
+import { autoscroll } from "./web/lib/autoscroll.js";
 import { daemon } from "./web/lib/daemon-state.js";
-import { fill, h } from "./web/lib/dom.js";
-import { store, storeFor, stored } from "./web/lib/storage.js";
+import { fill, h, icon } from "./web/lib/dom.js";
+import * as operations from "./web/lib/operations.js";
+import { store, stored, storeFor } from "./web/lib/storage.js";
+import { current } from "./workflows.js";
 
 const PLACE = "phone.place"; // what was open last: {room} or {key}
 const STATES = {
@@ -24,7 +27,7 @@ const STATES = {
   lost: ["○", "not connected"],
 };
 
-/** How many people, workflows under way, eggs and matters are behind ☰, and the same in words. */
+/** The number of people, workflows under way, eggs and matters behind ☰, and the same in words. */
 function behind(session) {
   const numbers = [
     [session.id ? session.here.length : 0, (n) => `${n} ${n === 1 ? "person" : "people"} here`],
@@ -93,7 +96,7 @@ export function talk(session, machine, { onLeave }) {
     if (heading.textContent !== name) heading.textContent = name;
   };
 
-  /** Where one was last; else in the session that this phone was invited to, where nothing was said outside of it. */
+  /** Goes to the last place; else to the session that this phone was invited to, where nothing was said outside of it. */
   const place = () => {
     placed = true;
     storeFor(session.kind);
@@ -102,7 +105,7 @@ export function talk(session, machine, { onLeave }) {
     go({ toRoom: last ? Boolean(last.room) : invited, to: last?.key ?? "" });
   };
 
-  /** Whose phone it is decides what was said on it. The owner may say so later, and the way of the connection counts. */
+  /** Takes the kind of this phone, which decides what it shows. The owner may change it later; the way of the connection counts. */
   const knowKind = async () => {
     const before = session.device.kind;
     if (before === session.kind) return;
@@ -168,4 +171,68 @@ export function talk(session, machine, { onLeave }) {
   daemon.start();
   twins.start();
   return view;
+}
+
+const TRIES = ["what can you do?", "what day is it in 10 days?", "remember that my car is red"];
+
+/** The conversation with a chat target. `shown()` once it is in the page, `close()` when done. */
+function ownConversation(key) {
+  const conversation = conversationWith(key);
+  const empty = h("div", { class: "empty-chat" });
+  const scroller = h("div", { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" });
+  const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
+  const end = autoscroll(scroller, pill);
+  const list = turnList(conversation, { scroller, end });
+  const writing = composer(conversation, { sent: () => end.toEnd(), camera: true });
+  const ask = (text) => send(conversation, text) && end.toEnd();
+  scroller.append(h("div", { class: "chat-column" }, empty, list.element));
+  scroller.addEventListener("grew", () => end.grew());
+
+  /** Reads what a timer said here that this page does not show yet, as while it was closed. */
+  const readTimers = async () => {
+    const { thread } = conversation;
+    if (!thread) return;
+    const recorded = await operations.conversations.show({ thread }).catch(() => null); // at the next visit, then
+    const here = new Set(conversation.turns.map(({ id }) => id));
+    if (conversation.thread !== thread || !recorded?.turns.some(({ id, timer }) => timer && !here.has(id))) return;
+    await openConversation(thread).catch(() => null);
+  };
+
+  const draw = () => {
+    empty.hidden = conversation.turns.length > 0;
+    if (empty.hidden || empty.firstChild) return;
+    const tries = TRIES.map((text) => h("li", {}, h("button", { type: "button", class: "try", onclick: () => ask(text) }, text)));
+    fill(
+      empty,
+      h("p", { class: "greeting" }, `Talk with ${conversation.name}.`),
+      h("p", { class: "soft" }, "Three things to try:"),
+      h("ul", { class: "tries" }, tries),
+    );
+  };
+  const changed = ({ detail }) => {
+    draw();
+    if (["done", "stopped", "failed"].includes(detail.state)) conversations.refresh();
+  };
+  const watched = [["added", draw], ["changed", changed], ["replaced", draw]];
+  for (const [type, heard] of watched) conversation.addEventListener(type, heard);
+  draw();
+  return {
+    element: h(
+      "section",
+      { class: "chat" },
+      h("div", {}),
+      scroller,
+      h("div", { class: "chat-foot" }, h("div", { class: "chat-column" }, pill, writing.element)),
+    ),
+    shown: list.draw,
+    write: writing.focus,
+    readTimers,
+    reveal: list.reveal,
+    close() {
+      for (const [type, heard] of watched) conversation.removeEventListener(type, heard);
+      list.close();
+      writing.close();
+      end.close();
+    },
+  };
 }

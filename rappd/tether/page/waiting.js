@@ -1,4 +1,4 @@
-// What waits for the owner, for phones that may see it: news are dismissed here, code and plans are read and answered
+// The list of what waits for the owner, for phones that may see it: news are dismissed here, code and plans are read and answered
 // where that is allowed, and the rest is answered on the computer.
 
 import { element } from "./element.js";
@@ -37,7 +37,7 @@ function row({ key, what, news, sha256 }, session) {
   return element("li", {}, words, element("span", { className: "hint" }, "Only on the computer."));
 }
 
-/** What is asked, whole, with the hash that an answer is bound to; it opens when the computer sends it. */
+/** The dialog with the whole of what is asked and the hash that an answer is bound to; it opens when the computer sends it. */
 function matterDialog(session) {
   const heading = element("h2", { id: "matter", tabIndex: -1 });
   const why = element("p", {});
@@ -75,8 +75,7 @@ function matterDialog(session) {
     why.hidden = !matter.why;
     plan.replaceChildren();
     hash.textContent = `Your answer counts for exactly ${matter.plan ? "this plan" : "these bytes"}, SHA-256 ${matter.sha256}.`;
-    yes.textContent = matter.plan ? hatchWords(matter.plan) : "Approve";
-    no.textContent = matter.plan ? "Throw away" : "Refuse";
+    [yes.textContent, no.textContent] = wordsFor(matter);
     yes.disabled = no.disabled = Boolean(matter.plan); // until the plan is there to be read
     yes.hidden = matter.plan?.nothing_to_do === true;
     no.hidden = false;
@@ -101,6 +100,7 @@ function matterDialog(session) {
       }
       came.textContent = told.text;
       if (told.key !== shown?.key) return;
+      if (told.done) heading.textContent = "Answered"; // it said that it waits
       yes.hidden = no.hidden = true; // what changed is sent anew, and asked anew
       close.focus();
     }
@@ -108,26 +108,38 @@ function matterDialog(session) {
   return { update };
 }
 
+const wordsFor = ({ kind, plan }) => (kind === "restore" ? ["Restore", "Don't restore"] : plan ? [hatchWords(plan), "Throw away"] : ["Approve", "Refuse"]);
+
 const hatchWords = ({ create, replace, quarantine }) => {
   const files = create.count + replace.count + quarantine.count;
   return files ? `Hatch ${count(files, "file")}` : "Hatch";
 };
 
 /** A plan as the computer's page shows it; its parts are fetched when the first one is read. */
-async function drawn({ plan, egg }) {
+async function drawn({ kind, plan, egg }) {
+  if (kind === "restore") {
+    const [{ headOf, rowsOf }] = await Promise.all([import("./web/components/neighborhood/restore-plan.js"), look("neighborhood")]);
+    const nothing = "Nothing would be written: all of it is here, or stays yours.";
+    return [headOf(plan), targets(plan), ...rowsOf(plan), plan.nothing_to_do ? element("p", {}, nothing) : ""].flat().filter(Boolean);
+  }
   const [{ planHead }, { planRows, isHere }] = await Promise.all([
-    import("./web/components/eggs/plan-head.js"), import("./web/components/eggs/plan-rows.js"), look()]);
+    import("./web/components/eggs/plan-head.js"), import("./web/components/eggs/plan-rows.js"), look("eggs")]);
   const nothing = isHere(plan) ? "All of it is here already." : "Nothing would be written: what differs stays yours.";
   return [planHead(plan, { ...egg, parts: { length: egg.files } }), planRows(plan), plan.nothing_to_do ? element("p", {}, nothing) : ""];
 }
 
-let looked = null;
+/** The targets of other machines' parts, in words. */
+const targets = ({ target }) =>
+  element("p", {}, target === "in-place" ? "Each machine gets its own part back." : "As a simulation: other machines' twins go into a folder of the computer; no other machine is touched.");
+
+const looks = new Map();
 
 /** The look of plans, fetched once. */
-function look() {
-  looked ??= new Promise((done) => {
-    const sheet = element("link", { rel: "stylesheet", href: "/t/web/css/pages/eggs.css", onload: done, onerror: done });
-    document.head.append(sheet);
-  });
-  return looked;
+function look(name) {
+  if (!looks.has(name))
+    looks.set(name, new Promise((done) => {
+      const sheet = element("link", { rel: "stylesheet", href: `/t/web/css/pages/${name}.css`, onload: done, onerror: done });
+      document.head.append(sheet);
+    }));
+  return looks.get(name);
 }

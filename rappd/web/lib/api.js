@@ -1,7 +1,6 @@
 /** Requests to the daemon that served this page, and the one shape of everything that goes wrong. */
 
-import { NoKeyError, linkProof, signAnew, signature } from "./operator-key.js";
-import { sse } from "./sse.js";
+import { linkProof, NoKeyError, signAnew, signature } from "./operator-key.js";
 
 const SIGNATURE = "X-Rappd-Signature";
 const RESIGNED = ["not_signed", "late_signature"];
@@ -195,7 +194,8 @@ async function* eventsOf(response) {
   }
 }
 
-function lost() {
+/** Says that the daemon cannot be reached; gives the problem to throw. */
+export function lost() {
   connection.dispatchEvent(new Event("lost"));
   return new Problem({ error: "The computer isn't answering.", do: "`rappd start`", code: "away" });
 }
@@ -252,4 +252,45 @@ export function newId() {
   octets[8] = (octets[8] & 0x3f) | 0x80;
   const hex = [...octets].map((octet) => octet.toString(16).padStart(2, "0")).join("");
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5");
+}
+
+/** Yields `{id, event, data}` for each complete event; a piece cut off at the end is dropped. */
+export async function* sse(stream) {
+  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  let id = "";
+  let fields = blank();
+  try {
+    while (true) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      // A lone CR at the end may be half of a CRLF: it waits for the next piece.
+      const lines = (rest + value).split(/\r\n|\n|\r(?!$)/);
+      rest = lines.pop();
+      for (const line of lines) {
+        if (line !== "") {
+          read(line, fields);
+          continue;
+        }
+        if (fields.id !== null) id = fields.id;
+        if (fields.data.length) yield { id, event: fields.event, data: fields.data.join("\n") };
+        fields = blank();
+      }
+    }
+  } finally {
+    reader.cancel().catch(() => undefined); // already broken: nothing is left to give back
+  }
+}
+
+function blank() {
+  return { id: null, event: "message", data: [] };
+}
+
+function read(line, fields) {
+  const colon = line.indexOf(":");
+  const name = colon < 0 ? line : line.slice(0, colon);
+  const value = colon < 0 ? "" : line.slice(colon + 1).replace(/^ /, "");
+  if (name === "data") fields.data.push(value);
+  else if (name === "id") fields.id = value;
+  else if (name === "event") fields.event = value;
 }

@@ -8,13 +8,17 @@ const NEAR_PX = 80;
  */
 export function autoscroll(scroller, pill) {
   let near = true;
+  let top = scroller.scrollTop;
   const distance = () => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+  // Only who goes up leaves the end: word of the way there comes late, and more may have been added meanwhile.
   const look = () => {
-    near = distance() <= NEAR_PX;
-    if (near) pill.hidden = true;
+    if (distance() <= NEAR_PX) near = pill.hidden = true;
+    else if (scroller.scrollTop < top) near = false;
+    top = scroller.scrollTop;
   };
   const toEnd = () => {
     scroller.scrollTop = scroller.scrollHeight;
+    top = scroller.scrollTop;
     near = true;
     pill.hidden = true;
   };

@@ -34,6 +34,9 @@ const follows = (path) => (given = {}, told = () => undefined) => postWithEvents
 /** The same for one that takes a file; `options` are those of `upload`. */
 const takes = (path) => (given, file, options) => upload(withQuery(filled(path, given)), file, options);
 
+/** The same for one that takes a form with a file in its field `file`. */
+const sends = (path) => (given, form) => ask(filled(path, given)[0], { method: "POST", form });
+
 /** The same for one that answers with a file, which is saved under `name`. */
 const saves = (path) => (given, name) => download(withQuery(filled(path, given)), name);
 
@@ -49,6 +52,7 @@ export const agents = {
   approve: asks("POST", "@/agents/approve"),
   refuse: asks("POST", "@/agents/refuse"),
   new: asks("POST", "@/agents/new"),
+  takeIn: sends("@/agents/import"),
   test: asks("POST", "@/agents/test"),
   run: asks("POST", "@/agents/run"),
   remove: asks("DELETE", "@/agents/{filename}"),
@@ -303,6 +307,7 @@ export const snapshots = {
   take: follows("/neighborhood/snapshot"),
   drill: follows("/neighborhood/drill"),
   plan: asks("POST", "/neighborhood/plan"),
+  letGo: asks("DELETE", "/neighborhood/plan/{id}"),
   restore: follows("/neighborhood/restore"),
   cancel: asks("POST", "/neighborhood/cancel"),
 };
@@ -358,6 +363,10 @@ export const twins = {
   archive: asks("POST", "/twins/{twin}/archive"),
   unarchive: asks("POST", "/twins/{twin}/unarchive"),
   purge: asks("POST", "/twins/{twin}/purge"),
+};
+
+export const voice = {
+  export: saves("@/voice/export"),
 };
 
 export const webhooks = {

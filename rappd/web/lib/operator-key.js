@@ -28,7 +28,7 @@ export function signAnew(now) {
 }
 
 /**
- * What the daemon wants for the one-use key `text`: its name, this browser's public key, and the proof that binds
+ * The request for the one-use key `text`: its name, this browser's public key, and the proof that binds
  * the two. The key itself stays here. Raises `NoKeyError`.
  */
 export async function linkProof(text) {

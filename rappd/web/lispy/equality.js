@@ -1,4 +1,4 @@
-/** When two values are equal. */
+/** Equality of two values. */
 
 import { isNumber, Name, Pair } from "./values.js";
 

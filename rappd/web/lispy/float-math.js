@@ -1,5 +1,5 @@
 /**
- * sin, cos, log and powers of floats from whole-number arithmetic alone, as in `agents/lispy/float_math.py`: a
+ * sin, cos, log and powers of floats from whole-number arithmetic alone, as in `agents/runtimes/lispy/float_math.py`: a
  * platform's own library may differ from another's in the last bit. 256 fraction bits, rounded once.
  */
 
@@ -11,7 +11,7 @@ const ONE = 1n << SHIFT;
 const TINY = 2 ** -27; // below it, sin x rounds to x and cos x to 1
 const LARGEST_EXACT_POWER = 64;
 
-/** Why there is no power: division by zero, out of range, not a real number. */
+/** The reason why there is no power: division by zero, out of range, not a real number. */
 export class NoPower extends Error {}
 
 export function sine(x) {

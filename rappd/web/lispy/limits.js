@@ -1,4 +1,4 @@
-/** Limits of a LisPy program; the same as in `agents/lispy/limits.py`. */
+/** Limits of a LisPy program; the same as in `agents/runtimes/lispy/limits.py`. */
 
 export const PUBLISHED = Object.freeze({
   max_steps: 100_000,

@@ -1,6 +1,6 @@
 /**
  * A LisPy machine: a program that runs step by step, and can be carried away in between. The same language,
- * counts and images as `agents/lispy/machine.py`, so that a program can move between the two.
+ * counts and images as `agents/runtimes/lispy/machine.py`, so that a program can move between the two.
  */
 
 import { BadValue, Fault } from "./errors.js";

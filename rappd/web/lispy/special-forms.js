@@ -195,7 +195,7 @@ function nameIn(form, name) {
 }
 
 /** The bindings of a `let`. */
-export function bindingsOf(form) {
+function bindingsOf(form) {
   check(form, form.length >= 2 && Array.isArray(form[1]));
   return form[1];
 }

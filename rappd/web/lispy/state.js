@@ -1,4 +1,4 @@
-/** The registers of one LisPy machine, and what it counts. See `agents/lispy/state.py`. */
+/** The registers of one LisPy machine, and what it counts. See `agents/runtimes/lispy/machine_state.py`. */
 
 import { byteLength, length } from "./characters.js";
 import { passed, wrong } from "./errors.js";

@@ -119,7 +119,7 @@ function byDay(events) {
   ]);
 }
 
-/** What was refused for security: the log has it, too. */
+/** The row of a refusal for security: the log has it, too. */
 function securityRow({ at, text }) {
   return h(
     "li",

@@ -215,7 +215,7 @@ def test_a_held_file_is_told_and_not_used_until_it_is_approved(nose: Nose) -> No
     digest = nose.put("mood_sense.py", a_sense(key="sly"))
     nose.held[digest] = "It came in an egg."
     assert nose.keys() == [], "its earlier version is no longer anybody's choice"
-    assert nose.faults() == [SenseFault("mood_sense.py", "It came in an egg.", held=True)]
+    assert nose.faults() == [SenseFault("mood_sense.py", "It came in an egg.", quarantined=True)]
     broken = nose.put("mood_sense.py", "delimiter = (")
     nose.held[broken] = "It came in an egg."
     assert (nose.keys(), nose.faults()[0].reason) == ([], "It came in an egg.")

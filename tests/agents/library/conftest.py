@@ -17,8 +17,8 @@ from fixtures import warm_zygote
 import agents.library
 from agents.contract.file_discovery import stamp_of
 from agents.errors import AgentError
-from agents.workers.config import PoolConfig
-from agents.workers.supervisor import WorkerSupervisor
+from agents.runtimes.python.pools.config import PoolConfig
+from agents.runtimes.python.pools.supervisor import WorkerSupervisor
 
 LIBRARY = Path(agents.library.__path__[0])
 
@@ -96,7 +96,7 @@ class Desk:
         self.pool = supervisor.pool(str(root), PoolConfig(root, settings, env, max_workers=1))
 
     async def ask(self, op: str, body: dict[str, Any]) -> Any:
-        return await self.pool.request(op, body, timeout=60, on_callback=self._callback)
+        return await self.pool.request(op, body, timeout=100, on_callback=self._callback)
 
     async def text(self, rel: str, agent: str, /, user_guid: str = "", **arguments: Any) -> str:
         """The answer of the agent."""
@@ -189,7 +189,7 @@ class Elsewhere:
             env={"LANG": "C.UTF-8"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
         )
         assert done.returncode == 0, done.stderr

@@ -11,8 +11,8 @@ import pytest
 
 import agents.library
 from agents.contract.agent import is_structural
+from agents.contract.readable_results import present
 from agents.providers.offline.next_step import decide
-from agents.providers.offline.result_format import present
 from agents.providers.offline.route import Decision, route
 
 TAKE, RUN = "neighborhood_snapshot_agent.py", "neighborhood_run_agent.py"
@@ -180,7 +180,7 @@ def shipped_tools() -> list[dict[str, Any]]:
     tools = []
     for path in sorted(Path(agents.library.__path__[0]).glob("*_agent.py")):
         module = importlib.import_module(f"agents.library.{path.stem}")
-        for name, cls in vars(module).items():
+        for name, cls in [*vars(module).items()]:  # names that are looked up late come meanwhile
             if name.endswith("Agent") and name not in ("BasicAgent", "BuddyAgent") and isinstance(cls, type):
                 tools.append({"type": "function", "function": cls().metadata})
     return tools

@@ -113,7 +113,7 @@ def factory(tmp_path: Path) -> Iterator[ModuleType]:
     loaded.forget()
 
 
-@pytest.mark.timeout(400)  # a fork of the whole test process for each example
+@pytest.mark.timeout(1200)  # a fork of the whole test process for each example
 @settings(
     max_examples=50,
     deadline=None,

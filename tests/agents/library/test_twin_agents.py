@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import agents.library
+from agents.contract.readable_results import present
 from agents.errors import AgentError
-from agents.providers.offline.result_format import present
 from agents.providers.offline.route import Decision, route
 
 TWIN, HATCH, LAY = "twin_agent.py", "hatch_egg_agent.py", "lay_egg_agent.py"
@@ -249,7 +249,7 @@ def understood() -> Callable[[str], Decision]:
     tools = []
     for path in sorted(Path(agents.library.__path__[0]).glob("*_agent.py")):
         module = importlib.import_module(f"agents.library.{path.stem}")
-        for name, cls in vars(module).items():
+        for name, cls in [*vars(module).items()]:  # names that are looked up late come meanwhile
             if name.endswith("Agent") and name not in ("BasicAgent", "BuddyAgent") and isinstance(cls, type):
                 tools.append({"type": "function", "function": cls().metadata})
     return lambda text: route(text, tools)

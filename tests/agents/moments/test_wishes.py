@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from agents.moments.days import NoMomentError
+from agents.moments.errors import NoMomentError
 from agents.moments.wishes import moved, when, wish_of
 from agents.providers.offline.route import route
 

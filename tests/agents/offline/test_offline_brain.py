@@ -9,7 +9,7 @@ import pytest
 
 from agents.library.context_memory_agent import ContextMemoryAgent
 from agents.library.manage_memory_agent import ManageMemoryAgent
-from agents.providers.offline.brain import OfflineBrain
+from agents.providers.offline_provider import OfflineBrain
 from agents.providers.provider import Completion, ModelRequest, Provider
 
 STRING = {"type": "string"}

@@ -13,9 +13,9 @@ from agents.library.neighborhood_snapshot_agent import NeighborhoodSnapshotAgent
 from agents.library.quick_answers_agent import QuickAnswersAgent
 from agents.library.swarm_factory_agent import SwarmFactoryAgent
 from agents.library.twin_agent import TwinAgent
-from agents.providers.offline.brain import OfflineBrain
 from agents.providers.offline.responses import connecting, listing, nothing_fits
 from agents.providers.offline.route import route
+from agents.providers.offline_provider import OfflineBrain
 from agents.providers.provider import ModelRequest
 
 

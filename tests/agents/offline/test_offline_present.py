@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agents.providers.offline.result_format import present
+from agents.contract.readable_results import present
 
 
 def shown(value: Any) -> str:

@@ -327,6 +327,6 @@ def clock() -> Clock:
 
 @pytest.fixture(autouse=True)
 def no_ambient_accounts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys of whoever runs the tests stay out of them."""
+    """Keys of the person who runs the tests stay out of them."""
     for name in ("OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "GITHUB_TOKEN", "GH_TOKEN"):
         monkeypatch.delenv(name, raising=False)

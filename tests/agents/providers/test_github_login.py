@@ -11,10 +11,11 @@ import subprocess
 import orjson
 import pytest
 from blockbuster import blockbuster_ctx
+from fixtures.refusals import refused
 
-from agents.providers.github_login import GitHubLogin, LoginFailedError, LoginFixedError
+from agents.programs import programs
+from agents.providers.github_login import GitHubLogin
 from agents.providers.github_token import CLIENT_ID, GitHubToken
-from agents.runtime import programs
 
 TOKEN = "ghu_verysecrettoken123"
 
@@ -35,6 +36,7 @@ def gh(tmp_path, monkeypatch):
     folder = tmp_path / "bin"
     folder.mkdir()
     monkeypatch.setattr(programs, "_found", {"gh": str(folder / "gh")})
+    monkeypatch.setattr("agents.providers.github_token._GH_SECONDS", 100.0)
 
     def script(lines: str):
         program = folder / "gh"
@@ -147,7 +149,7 @@ async def test_silent_github_fails_start_and_polls_patiently(tmp_path, clock, gi
     web = github.url
     login = GitHubLogin(GitHubToken(gh=False), tmp_path / "login.json", web=web, clock=clock)
     github.device_status = 503
-    with pytest.raises(LoginFailedError, match="GitHub answered 503"):
+    with refused("login_failed", match="GitHub answered 503"):
         await login.start()
     github.device_status = 200
     await login.start()
@@ -173,7 +175,7 @@ async def test_switching_keeps_the_old_account_meanwhile(login, github, tmp_path
 
 async def test_a_given_token_cannot_be_switched_away(github):
     login = GitHubLogin(GitHubToken("ghp_given"), web=github.url)
-    with pytest.raises(LoginFixedError) as caught:
+    with refused("login_fixed") as caught:
         await login.switch()
     assert caught.value.status == 409
     assert github.codes == 0
@@ -252,7 +254,7 @@ async def test_gh_that_agents_could_replace_is_not_run(tmp_path, monkeypatch):
 
 
 async def test_hanging_gh_is_stopped_without_blocking(gh, monkeypatch, tmp_path):
-    monkeypatch.setattr("agents.providers.github_token._GH_SECONDS", 0.2)
+    monkeypatch.setattr("agents.providers.github_token._GH_SECONDS", 4.0)
     gh(f"echo $$ > {tmp_path}/pid; exec sleep 60")
     with blockbuster_ctx():
         assert await GitHubToken().find() == ""

@@ -120,6 +120,28 @@ async def test_remember_is_remembered_though_the_model_only_talks() -> None:
     assert turn.model.asked[1].tools == []
 
 
+async def test_turn_is_cancelled_while_its_model_is_being_stopped() -> None:
+    stopping, goes = asyncio.Event(), asyncio.Event()
+
+    class Slow(Model):
+        async def ask(self, request: ModelRequest) -> Completion:
+            try:
+                return await super().ask(request)
+            except asyncio.CancelledError:
+                stopping.set()
+                await goes.wait()
+                raise
+
+    turn = Turn(Slow("Boilers are wonderful and need much care", "never asked for"))
+    asked = asyncio.create_task(turn.ask("remember that the boiler is serviced in May"))
+    await stopping.wait()
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    goes.set()
+    assert turn.called == []
+
+
 @pytest.mark.parametrize(
     ("wording", "shown"),
     [

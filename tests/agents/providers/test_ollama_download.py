@@ -127,7 +127,7 @@ async def test_cancelling_hangs_up_on_ollama(ollama: ScriptedOllama) -> None:
     task = asyncio.create_task(
         download(ollama.url, "llama3.2", lambda _: begun.set(), limits=DownloadLimits(60, 60))
     )
-    await asyncio.wait_for(begun.wait(), 60)
+    await asyncio.wait_for(begun.wait(), 100)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task

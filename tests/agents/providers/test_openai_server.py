@@ -202,7 +202,7 @@ async def test_500_for_ever_ends_after_the_retries(server, model, ask):
         await model.complete(ask())
     problem = caught.value
     assert str(problem).startswith("Ollama said: “out of memory out of memory")
-    assert len(problem.said) == 240
+    assert len(problem.server_sentence) == 240
     assert (problem.upstream_status, problem.model, problem.do) == (500, "small", "choose a smaller model")
     assert problem.detail.startswith("out of memory")
     assert len(problem.detail) == 300
@@ -350,6 +350,22 @@ async def test_cancelling_hangs_up_on_the_server(server, model, ask, streaming):
     with pytest.raises(asyncio.CancelledError):
         await turn
     await server.hung_up.wait()
+
+
+async def test_cancelling_as_the_answer_begins_hangs_up_on_the_server(server, model, ask, monkeypatch):
+    """The cancel comes in the moment in which the head of the answer is there, and nobody has taken it yet."""
+    server.will(server.hangs(delta(content="It ")))
+    wait = asyncio.wait
+
+    async def cancelled_as_it_comes(tasks, **how):
+        await wait(tasks, **how)
+        raise asyncio.CancelledError
+
+    with monkeypatch.context() as patched, pytest.raises(asyncio.CancelledError) as kept:
+        patched.setattr(asyncio, "wait", cancelled_as_it_comes)
+        await model.complete(ask(stream=True))
+    await server.hung_up.wait()
+    del kept  # its frames hold the answer until here: to be forgotten is no hanging up
 
 
 async def test_the_models_of_a_server(server, model):

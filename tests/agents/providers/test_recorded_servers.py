@@ -43,8 +43,8 @@ def test_shape_is_read(shape: Shape, size: int) -> None:
     if shape.meaning:
         refusal = refusals.read(answer.error, shape.status)
         assert refusal.meaning == shape.meaning
-        assert shape.said in refusal.said
-        assert refusal.held == shape.held
+        assert shape.said in refusal.server_sentence
+        assert refusal.context_tokens == shape.held
 
 
 @pytest.fixture

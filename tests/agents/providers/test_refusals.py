@@ -144,7 +144,7 @@ def test_meaning_of_a_refusal(error: Any, status: int, meaning: str) -> None:
     ],
 )
 def test_sentence_of_a_refusal(error: Any, said: str) -> None:
-    assert refusals.read(error, 400).said == said
+    assert refusals.read(error, 400).server_sentence == said
 
 
 def test_tokens_of_a_context_that_is_exceeded() -> None:
@@ -156,11 +156,11 @@ def test_tokens_of_a_context_that_is_exceeded() -> None:
         }
     }
     found = refusals.read(error, 400)
-    assert (found.held, found.needed) == (4096, 5000)
+    assert (found.context_tokens, found.needed) == (4096, 5000)
     words = (
         "This model's maximum context length is 8192 tokens, however you requested 9000 tokens (8000 + 1000)"
     )
-    assert (refusals.read(words, 400).held, refusals.read(words, 400).needed) == (8192, 9000)
+    assert (refusals.read(words, 400).context_tokens, refusals.read(words, 400).needed) == (8192, 9000)
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,4 @@ def test_every_meaning_has_a_remedy_and_a_sentence() -> None:
 
 def test_long_foreign_text_is_read_in_proportion() -> None:
     for text in ("(" * 200_000, "context " * 30_000, "tools not " * 30_000, "{" * 200_000):
-        assert refusals.read(text, 400).said.endswith("…")
+        assert refusals.read(text, 400).server_sentence.endswith("…")

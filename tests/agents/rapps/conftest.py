@@ -15,8 +15,8 @@ from fixtures import warm_zygote
 from agents.contract.file_discovery import stamp_of
 from agents.rapps.rapplication import read_rapplication
 from agents.rapps.shipped_bundle import SHIPPED
-from agents.workers.config import PoolConfig
-from agents.workers.supervisor import WorkerSupervisor
+from agents.runtimes.python.pools.config import PoolConfig
+from agents.runtimes.python.pools.supervisor import WorkerSupervisor
 
 
 class Shop:
@@ -37,7 +37,7 @@ class Shop:
         self.pool = supervisor.pool(str(root), PoolConfig(root, settings, env, max_workers=2))
 
     async def ask(self, op: str, body: dict[str, Any]) -> Any:
-        return await self.pool.request(op, body, timeout=60)
+        return await self.pool.request(op, body, timeout=100)
 
     async def agent(self, agent: str, /, **arguments: Any) -> dict[str, Any]:
         body = {"file": self.file(agent), "name": agent, "arguments": arguments, "user_guid": ""}

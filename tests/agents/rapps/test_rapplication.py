@@ -76,14 +76,12 @@ def test_a_bundle_becomes_files_for_the_workspace(tmp_path: Path, form: str) -> 
     assert next(file.content for file in rapp.files if file.path == "agents/notes_agent.py") == AGENT
     assert set(rapp.left_out) == {"README.md", "eggs/notes.egg"}
     assert rapp.has_ui
-    assert rapp.has_service
 
 
 def test_an_agent_is_enough(tmp_path: Path) -> None:
     files = {name: bundle()[name] for name in ("manifest.json", "singleton/notes_agent.py")}
     rapp = read_rapplication(folder(tmp_path, files))
     assert not rapp.has_ui
-    assert not rapp.has_service
 
 
 def test_hidden_litter_is_passed_over(tmp_path: Path) -> None:

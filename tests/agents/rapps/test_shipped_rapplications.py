@@ -28,7 +28,6 @@ def test_the_bundle_is_sound_and_goes_to_its_places(ident: str) -> None:
         f"rapps/{ident}/ui/style.css",
     ]
     assert rapp.has_ui
-    assert rapp.has_service
 
 
 @pytest.mark.parametrize("ident", NAMES)

@@ -1,4 +1,4 @@
-"""One input for the wire's readers: what they may do with any bytes at all. Used by the tests and by hand.
+"""An input for the wire's readers: what they may do with any bytes at all. Used by the tests and by hand.
 
 By hand, guided by coverage, as long as one likes (atheris is no dependency of the project):
 

@@ -3,13 +3,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from fixtures.peer_tokens import mint_peer_token
 from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.errors import BadTokenError
 from envelopes.identity.capability_tokens import mint_root
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.tokens import mint_issued_token, mint_peer_token
+from envelopes.identity.tokens import mint_issued_token
 from neighborhoods.auth.caller_auth import CallerAuthenticator, PresentedCredentials
 from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import FRIEND, Peer
@@ -32,7 +33,7 @@ def peer(key: IdentityKey, name: str) -> Peer:
 
 
 class Machine:
-    """One machine's trust as plain rows, and the bearer that reads them."""
+    """A machine's trust as plain rows, and the bearer that reads them."""
 
     def __init__(self) -> None:
         self.peers = {ANNA.fingerprint: peer(ANNA, "anna"), BERT.fingerprint: peer(BERT, "bert")}

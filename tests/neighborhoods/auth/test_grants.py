@@ -8,7 +8,7 @@ from envelopes.errors import BadTokenError
 from envelopes.identity.capabilities import covers
 from envelopes.identity.capability_tokens import mint_root, narrow
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.auth.authorization import Authorizer, effective
+from neighborhoods.auth.caller_auth import Authorizer, effective
 
 HERE, ANNA, BERT, CARL = (IdentityKey.generate() for _ in range(4))
 NOW = 1_700_000_000

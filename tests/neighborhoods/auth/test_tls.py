@@ -19,13 +19,12 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from envelopes.errors import BadCertificateError
-from envelopes.identity.certificates import EXTENSION, TlsMaterial, make_certificate
+from envelopes.identity.certificates import EXTENSION, TlsMaterial, make_certificate, pin_of
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.auth.tls import (
     ServerTrust,
     TlsFiles,
     client_context,
-    pin_of,
     presented_certificate,
 )
 
@@ -280,7 +279,7 @@ async def test_a_caller_tells_another_key_nothing(host: Machine, peer: Machine, 
         )
         writer.write(b"for you")
         writer.close()
-        await asyncio.wait_for(listened.wait(), 20)
+        await asyncio.wait_for(listened.wait(), 100)
         assert heard == [b"for you"]
     finally:
         server.close()
@@ -362,7 +361,7 @@ async def test_nobody_is_told_who_is_paired_here(door: Door) -> None:
             input="",
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
         ).stdout
 
     said = await asyncio.to_thread(look)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import pytest
+from fixtures.peer_tokens import mint_peer_token
 
 from envelopes.errors import BadTokenError
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.tokens import Claims, mint_peer_token, read_token
+from envelopes.identity.tokens import Claims, read_token
 from neighborhoods.auth.token_cache import REFUSED_SECONDS, TokenCache
 
 HERE, PEER, OTHER = (IdentityKey.generate() for _ in range(3))

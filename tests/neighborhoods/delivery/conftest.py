@@ -17,9 +17,10 @@ from fixtures.free_ports import free_port
 
 from envelopes.codecs import emergence
 from envelopes.envelope import ACK, DONE, ERROR, HELP, Envelope, new_id
+from neighborhoods.delivery.delivery_route import RETRIABLE
 from neighborhoods.delivery.outbox import Outbox, OutboxOwner, OutboxTiming
-from neighborhoods.delivery.protocols import RETRIABLE
 from neighborhoods.delivery.retry import RetryPolicy
+from neighborhoods.durable_tables import EGG, WAITING, OutgoingEnvelope
 from neighborhoods.errors import (
     DeclinedError,
     NeighborhoodError,
@@ -28,7 +29,6 @@ from neighborhoods.errors import (
     RetriableError,
 )
 from neighborhoods.peer import Peer
-from neighborhoods.storage import EGG, WAITING, OutgoingEnvelope
 
 QUICK = RetryPolicy(
     first_pause=0.02, longest_pause=0.2, ask_every=0.2, ask_gap=0.02, try_gap=0.01, sweep_every=0.2
@@ -138,8 +138,8 @@ class FarMachine:
 
     ``now`` DONE in the reply; ``later`` ACK, until ``finish``; ``fail`` and ``fail503`` a recorded ERROR;
     ``busy`` 429 for the first ``times``; ``stranger`` not_paired while ``distrusts``. ``mood``: ``cut before``
-    and ``cut after`` break the connection before and after the commit, a number answers the whole request
-    with that status.
+    and ``cut after`` break the connection before and after the commit, ``cut once`` after the next one alone; a
+    number answers the whole request with that status.
     """
 
     def __init__(self, peer: Peer) -> None:
@@ -239,7 +239,8 @@ class FarMachine:
             replies = [emergence.as_object(self._receive(one)) for one in given]
             if self.hold is not None and many:
                 await self.hold.wait()
-            if self.mood == "cut after":
+            if self.mood in ("cut after", "cut once"):
+                self.mood = "" if self.mood == "cut once" else self.mood
                 request.transport.abort()
                 return web.Response()
             return web.Response(body=orjson.dumps(replies if many else replies[0]))
@@ -365,10 +366,10 @@ class Home:
         """With ``crash`` everything is cut off wherever it is; either way only the table is left."""
         if crash:
             self.crashes += 1
-            for task in asyncio.all_tasks():
-                if task.get_name().startswith("outbox"):
-                    task.cancel()
-            await asyncio.sleep(0.01)
+            ended = [task for task in asyncio.all_tasks() if task.get_name().startswith("outbox")]
+            for task in ended:
+                task.cancel()
+            await asyncio.gather(*ended, return_exceptions=True)
         else:
             await self.outbox.stop()
         await self.way.close()
@@ -383,7 +384,7 @@ class Home:
 
 async def until(holds: Callable[[], bool]) -> None:
     """Returns once it holds."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         while not holds():
             await asyncio.sleep(0.003)
 

@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 
 
 class Storm(RuleBasedStateMachine):
-    """One home, one far machine, real connections between them, and everything that goes wrong."""
+    """A home, one far machine, real connections between them, and everything that goes wrong."""
 
     kit: SimpleNamespace
 
@@ -115,7 +115,7 @@ class Storm(RuleBasedStateMachine):
         self.far.hold, self.far.mood = None, ""
         if not self.far.is_here:
             await self.far.come()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(100):
             while not set(self.home.rows.states()) <= {"done", "failed", "expired"}:
                 for key in [key for key, reply in self.far.record.items() if reply is None]:
                     self.far.finish(key[1])

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from neighborhoods.delivery.peer_queue import PeerQueue
 from neighborhoods.errors import DeclinedError, KeyChangedError
 
 
@@ -35,6 +36,36 @@ async def test_another_key_stops_the_queue_until_it_is_settled(
         home.heard()
     await kit.until(lambda: sorted(home.told) == sorted([(id, "done"), (behind, "done")]))
     assert home.outbox.trouble(peer) == ""
+
+
+@pytest.mark.parametrize("when", ["while the queue is looked at", "while another key answers"])
+async def test_a_sign_of_the_peers_own_key_at_work_is_not_forgotten(
+    home: Any, far: Any, kit: Any, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    peer, waiting, heard = far.peer.fingerprint, PeerQueue._waiting, list[str]()
+
+    async def looked_at(queue: PeerQueue, most: int) -> Any:
+        rows = await waiting(queue, most)
+        if when == "while the queue is looked at" and queue.stopped and not heard:
+            home.way.raises = None
+            heard.append(when)
+            home.heard()
+        return rows
+
+    async def sent(*_: Any) -> Any:
+        monkeypatch.undo()
+        heard.append(when)
+        home.heard()
+        raise KeyChangedError("Another machine answers where kitchen was.")
+
+    if when == "while another key answers":
+        monkeypatch.setattr(home.way, "send_batch", sent)
+    else:
+        monkeypatch.setattr(PeerQueue, "_waiting", looked_at)
+        home.way.raises = KeyChangedError("Another machine answers where kitchen was.")
+    id = await home.put(kit.question())
+    await kit.until(lambda: home.told == [(id, "done")])
+    assert heard == [when] and home.outbox.trouble(peer) == ""
 
 
 async def test_a_peer_that_does_not_trust_us_stops_its_queue(home: Any, far: Any, kit: Any) -> None:
@@ -67,13 +98,11 @@ async def test_peer_that_does_not_know_who_calls_gets_the_calls_once_it_does(
 async def test_a_sign_of_life_while_a_try_hangs_is_not_forgotten(far: Any, kit: Any) -> None:
     patient = kit.Home(far, msgspec.structs.replace(kit.QUICK, first_pause=600.0, longest_pause=600.0))
     far.hold = asyncio.Event()
-    far.mood = "cut after"
+    far.mood = "cut once"
     id = await patient.put(kit.question())
     await far.taken.wait()
     patient.heard()
     far.hold.set()
-    await kit.until(lambda: patient.rows.rows[1].trouble != "")
-    far.mood = ""
     await kit.until(lambda: patient.told == [(id, "done")])
     await patient.close()
 

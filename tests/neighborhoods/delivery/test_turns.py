@@ -37,7 +37,7 @@ async def test_who_gives_up_waiting_blocks_nobody() -> None:
         await asyncio.sleep(0)
         waiting.cancel()
         await asyncio.gather(waiting, return_exceptions=True)
-        async with asyncio.timeout(10), turns.shared():
+        async with asyncio.timeout(100), turns.shared():
             pass
-    async with asyncio.timeout(10), turns.exclusive():
+    async with asyncio.timeout(100), turns.exclusive():
         pass

@@ -1,4 +1,4 @@
-"""Addresses of a peer come in the order of the rungs, each once."""
+"""Addresses of a peer come in the order of their sources, each once."""
 
 from __future__ import annotations
 
@@ -121,4 +121,4 @@ async def test_address_source_is_reported_for_each_peer(path: Path) -> None:
         "nearby", "nearby", "last address", "typed", "list", "list", "last address", "last address", None,
     ]  # fmt: skip
     known.saw("typed", at=2)
-    assert known.resolver.reached_by(A, "typed:7443") == "nearby", "the likelier rung is told"
+    assert known.resolver.reached_by(A, "typed:7443") == "nearby", "the likelier source is told"

@@ -15,7 +15,7 @@ ID = "ab" * 32
 
 
 def announced(**changed: str | None) -> dict[bytes, bytes | None]:
-    fields: dict[str, str | None] = {"v": "1", "id": ID, "name": "pi", "door": "7443", **changed}
+    fields: dict[str, str | None] = {"v": "1", "id": ID, "name": "pi", "port": "7443", **changed}
     return {key.encode(): None if value is None else value.encode() for key, value in fields.items()}
 
 
@@ -23,7 +23,7 @@ def test_the_announcement_is_the_published_shape() -> None:
     mine = Announcement("pi", ID, 7443)
     assert mine.instance == f"pi_{ID[:16]}._rappd._tcp.local."
     assert mine.server == f"{ID[:12]}.local."
-    assert mine.properties() == {"v": "1", "id": ID, "name": "pi", "door": "7443"}
+    assert mine.properties() == {"v": "1", "id": ID, "name": "pi", "port": "7443"}
     assert socket.gethostname() not in mine.server
 
 
@@ -63,10 +63,17 @@ def test_what_is_not_ours_is_no_sighting(changed: dict[str, str | None]) -> None
 
 
 def test_ports_are_checked() -> None:
-    assert read(announced(door="0"), 1, ["10.0.0.1"], at=0).port == 1  # type: ignore[union-attr]
-    assert read(announced(door="70000"), 7443, ["10.0.0.1"], at=0) is None
-    assert read(announced(door="٧٤٤٣"), None, ["10.0.0.1"], at=0) is None
-    assert read(announced(door="x"), 0, ["10.0.0.1"], at=0) is None
+    assert read(announced(port="0"), 1, ["10.0.0.1"], at=0).port == 1  # type: ignore[union-attr]
+    assert read(announced(port="70000"), 7443, ["10.0.0.1"], at=0) is None
+    assert read(announced(port="٧٤٤٣"), None, ["10.0.0.1"], at=0) is None
+    assert read(announced(port="x"), 0, ["10.0.0.1"], at=0) is None
+
+
+def test_the_former_key_of_the_port_is_read_where_the_new_one_is_missing() -> None:
+    former = read(announced(port=None, door="7444"), 1, ["10.0.0.1"], at=0)
+    both = read(announced(port="7443", door="7444"), 1, ["10.0.0.1"], at=0)
+    assert former is not None and both is not None
+    assert (former.port, both.port) == (7444, 7443)
 
 
 def test_without_an_address_that_leads_somewhere_it_is_none() -> None:
@@ -82,7 +89,7 @@ def test_many_addresses_are_cut_short() -> None:
 
 @given(
     st.dictionaries(
-        st.sampled_from([b"v", b"id", b"name", b"door"]) | st.binary(max_size=8),
+        st.sampled_from([b"v", b"id", b"name", b"port", b"door"]) | st.binary(max_size=8),
         st.none() | st.binary(max_size=300) | st.sampled_from([b"1", ID.encode(), b"7443"]),
     ),
     st.none() | st.integers(-1, 70000),

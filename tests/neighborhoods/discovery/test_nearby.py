@@ -48,51 +48,51 @@ async def make() -> AsyncIterator[Make]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(40):
+    async with asyncio.timeout(100):
         while not holds():
             await asyncio.sleep(0.02)
 
 
 async def test_two_find_each_other_and_say_goodbye(make: Make) -> None:
     desk, pi = make("desk"), make("pi", port=7500)
-    await until(lambda: bool(desk.sightings.of(fingerprint("pi")) and pi.sightings.of(fingerprint("desk"))))
-    found = desk.sightings.of(fingerprint("pi"))[0]
+    await until(lambda: bool(desk.discovered.of(fingerprint("pi")) and pi.discovered.of(fingerprint("desk"))))
+    found = desk.discovered.of(fingerprint("pi"))[0]
     assert (found.name, found.addresses, found.port, found.source) == ("pi", ("127.0.0.1",), 7500, "nearby")
     assert pi.instance == f"pi_{fingerprint('pi')[:16]}.{SERVICE}"
     assert desk.trouble == pi.trouble == ""
-    assert not desk.sightings.of(fingerprint("desk"))
+    assert not desk.discovered.of(fingerprint("desk"))
     await pi.close()
-    await until(lambda: not desk.sightings.of(fingerprint("pi")))
+    await until(lambda: not desk.discovered.of(fingerprint("pi")))
 
 
 @pytest.mark.parametrize("hosts", [("::",), ("192.0.2.7",)], ids=["the other family", "another address"])
 async def test_nothing_is_announced_that_is_not_listened_on(make: Make, hosts: tuple[str, ...]) -> None:
     desk, pi = make("desk"), make("pi", hosts=hosts)
-    await until(lambda: bool(pi.sightings.of(fingerprint("desk"))))  # it looks all the same
+    await until(lambda: bool(pi.discovered.of(fingerprint("desk"))))  # it looks all the same
     await until(lambda: bool(pi.trouble))
     assert pi.trouble == f"Not announced: this machine listens at {hosts[0]}, and has no such address here."
-    assert pi.instance == "" and not desk.sightings.of(fingerprint("pi"))
+    assert pi.instance == "" and not desk.discovered.of(fingerprint("pi"))
 
 
 async def test_a_new_name_and_a_new_port_are_announced(make: Make) -> None:
     desk, pi = make("desk"), make("pi")
-    await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+    await until(lambda: bool(desk.discovered.of(fingerprint("pi"))))
     pi.announce(port=7600)
-    await until(lambda: desk.sightings.of(fingerprint("pi"))[0].port == 7600)
+    await until(lambda: desk.discovered.of(fingerprint("pi"))[0].port == 7600)
     pi.announce(name="Zoë's <pi>")
-    await until(lambda: [one.name for one in desk.sightings.of(fingerprint("pi"))] == ["Zoë's pi"])
-    assert desk.sightings.of(fingerprint("pi"))[0].port == 7600
+    await until(lambda: [one.name for one in desk.discovered.of(fingerprint("pi"))] == ["Zoë's pi"])
+    assert desk.discovered.of(fingerprint("pi"))[0].port == 7600
 
 
 async def test_closed_listener_only_discovers(make: Make) -> None:
     desk, shy = make("desk"), make("shy", port=0)
-    await until(lambda: bool(shy.sightings.of(fingerprint("desk"))))
+    await until(lambda: bool(shy.discovered.of(fingerprint("desk"))))
     assert shy.instance == ""
-    assert not desk.sightings.of(fingerprint("shy"))
+    assert not desk.discovered.of(fingerprint("shy"))
     shy.announce(port=7443)
-    await until(lambda: bool(desk.sightings.of(fingerprint("shy"))))
+    await until(lambda: bool(desk.discovered.of(fingerprint("shy"))))
     shy.announce(port=0)
-    await until(lambda: not desk.sightings.of(fingerprint("shy")))
+    await until(lambda: not desk.discovered.of(fingerprint("shy")))
 
 
 async def test_an_a2a_agent_is_announced_while_a2a_is_answered(make: Make) -> None:
@@ -107,13 +107,13 @@ async def test_an_a2a_agent_is_announced_while_a2a_is_answered(make: Make) -> No
             info = AsyncServiceInfo(A2A_SERVICE, name)
             return info if await info.async_request(browser.zeroconf, 500) else None
 
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(100):
             while (info := await found()) is None:
                 await asyncio.sleep(0.02)
         assert (info.port, info.properties[b"path"]) == (7600, b"/.well-known/agent-card.json")
         assert info.server == f"{fingerprint('tea pi')[:12]}.local."
         on[0] = False
-        async with asyncio.timeout(40):
+        async with asyncio.timeout(100):
             while await found() is not None:
                 await asyncio.sleep(0.02)
         assert pi.instance, "the machine is announced still"
@@ -123,10 +123,10 @@ async def test_an_a2a_agent_is_announced_while_a2a_is_answered(make: Make) -> No
 
 async def test_looking_again_finds_the_same(make: Make) -> None:
     desk, pi = make("desk"), make("pi")
-    await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+    await until(lambda: bool(desk.discovered.of(fingerprint("pi"))))
     await desk.look_again()
     await asyncio.sleep(0.5)
-    assert len(desk.sightings.of(fingerprint("pi"))) == 1
+    assert len(desk.discovered.of(fingerprint("pi"))) == 1
     assert pi.instance
 
 
@@ -137,10 +137,10 @@ async def test_hostile_announcements_are_read_without_harm(make: Make) -> None:
         b"",
         b"\xff" * 255,
         b"\x00" * 900,
-        {"v": "1", "id": ghost, "name": "\x1b[2J\u202egnp" + "x" * 200, "door": "7443"},
-        {"v": "1", "id": ghost, "name": b"\xff\xfe", "door": b"\xff"},
-        {"v": "1", "id": ghost.upper(), "name": "a", "door": "7443"},
-        {"v": "1", "id": ghost, "door": "99999"},
+        {"v": "1", "id": ghost, "name": "\x1b[2J\u202egnp" + "x" * 200, "port": "7443"},
+        {"v": "1", "id": ghost, "name": b"\xff\xfe", "port": b"\xff"},
+        {"v": "1", "id": ghost.upper(), "name": "a", "port": "7443"},
+        {"v": "1", "id": ghost, "port": "99999"},
         {"v": "1"},
     ]
     hostile = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
@@ -156,9 +156,9 @@ async def test_hostile_announcements_are_read_without_harm(make: Make) -> None:
             )
             await hostile.async_register_service(info, cooperating_responders=True)
         pi = make("pi")
-        await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
-        await until(lambda: len(desk.sightings.of(ghost)) == 2)
-        for one in desk.sightings.of(ghost):
+        await until(lambda: bool(desk.discovered.of(fingerprint("pi"))))
+        await until(lambda: len(desk.discovered.of(ghost)) == 2)
+        for one in desk.discovered.of(ghost):
             assert one.name.isprintable() and 0 < len(one.name) <= 63
             assert one.addresses == ("127.0.0.1",)
         assert pi.trouble == desk.trouble == ""
@@ -170,7 +170,7 @@ async def test_announcement_of_own_id_is_not_a_peer(make: Make) -> None:
     desk = make("desk")
     hostile = AsyncZeroconf(interfaces=["127.0.0.1"], ip_version=IPVersion.V4Only)
     try:
-        properties = {"v": "1", "id": fingerprint("desk"), "name": "desk", "door": "1"}
+        properties = {"v": "1", "id": fingerprint("desk"), "name": "desk", "port": "1"}
         info = AsyncServiceInfo(
             SERVICE,
             f"imposter{RUN[-6:]}.{SERVICE}",
@@ -181,9 +181,9 @@ async def test_announcement_of_own_id_is_not_a_peer(make: Make) -> None:
         )
         await hostile.async_register_service(info, cooperating_responders=True)
         pi = make("pi")
-        await until(lambda: bool(pi.sightings.of(fingerprint("desk"))))
-        await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
-        assert not desk.sightings.of(fingerprint("desk"))
+        await until(lambda: bool(pi.discovered.of(fingerprint("desk"))))
+        await until(lambda: bool(desk.discovered.of(fingerprint("pi"))))
+        assert not desk.discovered.of(fingerprint("desk"))
     finally:
         await hostile.async_close()
 
@@ -196,28 +196,28 @@ async def test_who_fell_silent_is_asked_after_and_gone(make: Make) -> None:
         SERVICE,
         f"brief{RUN[-6:]}.{SERVICE}",
         port=1,
-        properties={"v": "1", "id": fingerprint("brief"), "name": "brief", "door": "1"},
+        properties={"v": "1", "id": fingerprint("brief"), "name": "brief", "port": "1"},
         server=f"brief{RUN[-6:]}.local.",
         parsed_addresses=["127.0.0.1"],
         host_ttl=2,
     )
     await hostile.async_register_service(info, cooperating_responders=True)
     await until(
-        lambda: bool(desk.sightings.of(fingerprint("brief")) and desk.sightings.of(fingerprint("pi")))
+        lambda: bool(desk.discovered.of(fingerprint("brief")) and desk.discovered.of(fingerprint("pi")))
     )
     hostile.zeroconf.registry.async_remove(info)  # no goodbye, as when the power goes
     await hostile.async_close()
-    await until(lambda: not desk.sightings.of(fingerprint("brief")))
-    assert desk.sightings.of(fingerprint("pi"))
+    await until(lambda: not desk.discovered.of(fingerprint("brief")))
+    assert desk.discovered.of(fingerprint("pi"))
     assert pi.trouble == ""
 
 
 async def test_after_a_sleep_it_announces_itself_anew(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     desk, pi = make("desk"), make("pi")
-    await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+    await until(lambda: bool(desk.discovered.of(fingerprint("pi"))))
     await asyncio.sleep(2)
     heard: list[str] = []
-    desk.sightings.listen(lambda change, one: heard.append(one.fingerprint))
+    desk.discovered.listen(lambda change, one: heard.append(one.fingerprint))
     monkeypatch.setattr("neighborhoods.discovery.mdns_service.slept", lambda: 1e9)
     await until(lambda: fingerprint("pi") in heard)
     assert pi.trouble == desk.trouble == ""
@@ -229,14 +229,14 @@ async def test_an_address_heard_just_before_the_next_one_is_forgotten(make: Make
     try:
         info = _at(pi, "127.0.0.2")
         await mover.async_register_service(info, cooperating_responders=True)
-        await until(lambda: bool(desk.sightings.of(pi)))
+        await until(lambda: bool(desk.discovered.of(pi)))
         # Less than a second after the first: by RFC 6762 section 10.2 that stays in the cache.
         await (await mover.async_update_service(_at(pi, "127.0.0.3")))
-        await until(lambda: "127.0.0.3" in desk.sightings.of(pi)[0].addresses)
+        await until(lambda: "127.0.0.3" in desk.discovered.of(pi)[0].addresses)
         await asyncio.sleep(1.6)
         # The same once more, now that a second has passed: nothing of it is new, and yet something goes.
         await (await mover.async_update_service(_at(pi, "127.0.0.3")))
-        await until(lambda: desk.sightings.of(pi)[0].addresses == ("127.0.0.3",))
+        await until(lambda: desk.discovered.of(pi)[0].addresses == ("127.0.0.3",))
     finally:
         await mover.async_close()
 
@@ -250,11 +250,11 @@ async def test_peer_moving_after_announcement_has_new_address(
         MdnsService, "_look", lambda self: (where if self is pi else Interface("lo", 1, ("127.0.0.1",)),)
     )
     pi = make("pi")
-    await until(lambda: bool(desk.sightings.of(fingerprint("pi"))))
+    await until(lambda: bool(desk.discovered.of(fingerprint("pi"))))
     where = Interface("lo", 1, ("127.0.0.9",))
     pi.announce()
-    await until(lambda: "127.0.0.9" in desk.sightings.of(fingerprint("pi"))[0].addresses)
-    await until(lambda: desk.sightings.of(fingerprint("pi"))[0].addresses == ("127.0.0.9",))
+    await until(lambda: "127.0.0.9" in desk.discovered.of(fingerprint("pi"))[0].addresses)
+    await until(lambda: desk.discovered.of(fingerprint("pi"))[0].addresses == ("127.0.0.9",))
 
 
 def _at(who: str, address: str) -> AsyncServiceInfo:

@@ -57,7 +57,7 @@ async def watching(network: Network, pace: ProbePolicy, *peers: str) -> AsyncIte
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while not holds():
             await asyncio.sleep(0.01)
 
@@ -102,7 +102,9 @@ async def test_one_that_hangs_is_away_and_holds_up_nobody() -> None:
 
 async def test_the_absent_are_asked_ever_more_rarely() -> None:
     network = Network("here")
-    async with watching(network, FAST, "here", "away"):
+    # Without a longest pause: a busy machine that can ask nobody for half a second shows the same.
+    pace = ProbePolicy(every=0.1, here=0.3, first=0.05, most=3600, patience=0.2, apart=0.02, a_second=500)
+    async with watching(network, pace, "here", "away"):
         await until(lambda: network.asked["here"] >= 25)
     assert 3 <= network.asked["away"] < network.asked["here"] / 1.5
 
@@ -159,7 +161,7 @@ async def test_peer_that_comes_is_timed_though_it_speaks_on() -> None:
     async with watching(network, pace, "a") as presence:
         await until(lambda: network.asked["a"] == 1 and network.at_once == 0)
         network.up.add("a")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             while presence.presence("a")[:2] != ("here", 2.5):
                 presence.heard_from("a")
                 await asyncio.sleep(0.15)

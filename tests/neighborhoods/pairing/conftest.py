@@ -92,14 +92,14 @@ class Machine:
 
     async def until(self, attempt: str, *states: str) -> PairingAttempt:
         """The attempt, once it is in one of the states."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             while (one := self.pairings.get(attempt)).state not in states:
                 await self.pairings.wait(attempt, one.state, 0.2)
         return one
 
     async def asked_by(self, other: Machine) -> PairingAttempt:
         """The attempt of another machine, once its words are here."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             while True:
                 for one in self.pairings.asking():
                     if one.fingerprint == other.key.fingerprint and one.words:

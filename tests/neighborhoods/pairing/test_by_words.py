@@ -146,7 +146,7 @@ async def test_asks_that_cross_become_one(desk: Machine, pi: Machine, network: N
 
 @pytest.mark.parametrize("late", ["lower", "higher"])
 async def test_an_ask_by_another_address_joins_as_well(desk: Machine, pi: Machine, late: str) -> None:
-    """Its owner typed a name, or the other side has two networks: the address alone does not tell."""
+    """The owner typed a name, or the other side has two networks: the address alone does not tell."""
     early, second = (pi, desk) if late == "lower" else (desk, pi)
     asked, there = await both_at_the_words(early, second)
     other_way = f"{early.introduction.name}.local:7443"
@@ -214,7 +214,7 @@ async def test_a_wait_ends_with_a_change_or_its_time(desk: Machine, pi: Machine)
     waiting = asyncio.create_task(pi.pairings.wait(there, "words", 60))
     await asyncio.sleep(0)
     await desk.pairings.confirm(here, False)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         assert (await waiting).state == "differ"
     with pytest.raises(NoSuchPairingError):
         await pi.pairings.wait("nothing", "words", 60)

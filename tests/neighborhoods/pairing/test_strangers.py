@@ -62,7 +62,7 @@ def thief(make_machine: Callable[..., Machine]) -> Machine:
 async def test_a_machine_in_the_middle_shows_itself_by_the_words(
     desk: Machine, pi: Machine, thief: Machine, network: Network
 ) -> None:
-    """It answers in pi's name with a key of its own, and asks pi in desk's name: it must speak to each anew."""
+    """The thief answers in pi's name with a key of its own, and asks pi in desk's name: it must speak to each anew."""
     relayed: list[asyncio.Task[Any]] = []
     to_pi = ByHand(thief, pi)
 

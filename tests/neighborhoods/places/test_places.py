@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.refusals import refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envelopes.errors import BadCapabilityError
 from envelopes.identity.capabilities import covers
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.places.errors import BadInviteError, BadNeighborhoodError, InviteExpiredError
+from neighborhoods.errors import BadInviteError, BadNeighborhoodError
 from neighborhoods.places.invite import read_invite, write_invite
 from neighborhoods.places.memberships import Membership, Memberships, Scope
 from neighborhoods.places.place import Place, PlaceMember, place_files, places
@@ -47,7 +48,7 @@ def installer(home: Path) -> Installer:
     held = QuarantineList(home / "held.json", home)
     return Installer(
         home,
-        held=held,
+        quarantine=held,
         signers=Signers(home / "signers.json"),
         fingerprint=IdentityKey.generate().fingerprint,
     )
@@ -111,7 +112,7 @@ def test_invite_brings_the_roster(tmp_path: Path) -> None:
 
 def test_expired_invite_is_refused(tmp_path: Path) -> None:
     invite = read_invite(invite_of(make_place(tmp_path)))
-    with pytest.raises(InviteExpiredError, match="expired on 2026-12-04"):
+    with refused("invite_expired", match="expired on 2026-12-04"):
         invite.check_time(AT + timedelta(days=15))
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.errors import MemberError
 from neighborhoods.snapshot.capture import SnapshotResult, take_snapshot
-from neighborhoods.snapshot.contents import PeerBlock, SnapshotContents
 from neighborhoods.snapshot.hatch import (
     RestoreHooks,
     RestoreResult,
@@ -27,6 +26,7 @@ from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.member_transport import MemberProbe, WriteOutcome
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.plan import RestoreOptions, RestorePlan, TransportSource, make_restore_plan
+from neighborhoods.snapshot.snapshot_contents import PeerBlock, SnapshotContents
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from twins.installer.installer import Installer
@@ -39,7 +39,7 @@ NOW = datetime(2026, 11, 26, 10, 0, tzinfo=UTC)
 
 
 class Machine:
-    """One home, without a daemon."""
+    """A home, without a daemon."""
 
     def __init__(self, root: Path, name: str) -> None:
         root.mkdir(parents=True)
@@ -91,7 +91,7 @@ class Machine:
         home.mkdir(parents=True, exist_ok=True)
         host = self.host if home == self.root else None
         return Installer(
-            home, held=self.held, signers=self.signers, fingerprint=self.key.fingerprint, host=host
+            home, quarantine=self.held, signers=self.signers, fingerprint=self.key.fingerprint, host=host
         )
 
     def hatch(

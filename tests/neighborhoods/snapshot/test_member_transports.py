@@ -96,7 +96,13 @@ async def test_probe_member_that_is_there_is_reachable(member: Member) -> None:
 async def test_probe_member_through_a_daemon_that_is_stopped_says_what_to_run(tmp_path: Path) -> None:
     home = Home(tmp_path)
     async with open_home(home, Settings.load(home), mode="read") as daemon:
-        paired = PairedMachine(daemon.federation, daemon.egg_transfer.send, "pi", "f" * 64)
+        paired = PairedMachine(
+            daemon.machines.peer_store,
+            daemon.machines.peer_client,
+            daemon.egg_transfer.send,
+            "pi",
+            "f" * 64,
+        )
         found = await RappdTransport("pi", paired).probe()
     assert found.detail == "pi is read through rappd, which isn't running here — rappd start"
 

@@ -14,18 +14,18 @@ from pathlib import Path
 
 import orjson
 import pytest
+from fixtures.refusals import refused
 from msgspec.structs import replace
 
 from neighborhoods.snapshot.capture import SnapshotResult
-from neighborhoods.snapshot.contents import PeerBlock
 from neighborhoods.snapshot.drill import drill
-from neighborhoods.snapshot.errors import NotASnapshotError
 from neighborhoods.snapshot.listing import listing_of
 from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.member_transport import MemberListing
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.plan import Target
 from neighborhoods.snapshot.shared_home import SharedHome
+from neighborhoods.snapshot.snapshot_contents import PeerBlock
 from neighborhoods.snapshot.tar_guard import UNEXPLAINED
 from neighborhoods.snapshot.transports import twin_folder
 from neighborhoods.snapshot.transports.rappd import RappdTransport
@@ -381,7 +381,7 @@ def test_egg_of_another_kind_is_named(desk: Machine, laptop: Machine, tmp_path: 
     from twins.workspace.workspace import Workspace
 
     pack(Workspace.at(desk.root / "twins" / _key(desk)), egg, form=EggFormat.TWIN)
-    with pytest.raises(NotASnapshotError, match="holds no neighborhood"):
+    with refused("not_a_snapshot", match="holds no neighborhood"):
         laptop.hatch(egg)
 
 

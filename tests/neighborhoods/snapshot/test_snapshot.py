@@ -15,15 +15,16 @@ from typing import Any
 
 import orjson
 import pytest
+from fixtures.refusals import refused
 
 from envelopes.errors import ReportableError
+from neighborhoods.errors import SnapshotRunningError
 from neighborhoods.snapshot.capture import SnapshotResult, take_snapshot
-from neighborhoods.snapshot.contents import SnapshotContents
 from neighborhoods.snapshot.diff import compare_snapshots
 from neighborhoods.snapshot.drill import drill
-from neighborhoods.snapshot.errors import BadSnapshotNameError, SnapshotRunningError
 from neighborhoods.snapshot.manifest import SnapshotOptions
 from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.snapshot_contents import SnapshotContents
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.inspect import lines
@@ -129,7 +130,7 @@ def test_two_snapshots_of_one_second_have_names_of_their_own(desk: Machine) -> N
 )
 def test_name_that_is_no_plain_file_name_is_refused(desk: Machine, tmp_path: Path, name: str) -> None:
     before = sorted(tmp_path.rglob("*.egg"))
-    with pytest.raises(BadSnapshotNameError):
+    with refused("bad_snapshot_name"):
         desk.take([], name=name)
     assert sorted(tmp_path.rglob("*.egg")) == before
 

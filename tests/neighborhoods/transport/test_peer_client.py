@@ -57,7 +57,7 @@ async def test_a_question_and_its_answer(desk_and_pi: Pair, carrier_of: Make) ->
     desk, pi = desk_and_pi
     await pi.serve(line=answering(lambda asked: asked.reply(DONE, {"result": 4})))
     asked = desk.help(pi)
-    reply = await carrier_of(desk, pi).send(pi.peer(), encode(asked), wait=10)
+    reply = await carrier_of(desk, pi).send(pi.peer(), encode(asked), wait=100)
     assert (reply.id, reply.verb, reply.data) == (asked.id, DONE, {"result": 4})
 
 
@@ -121,7 +121,7 @@ async def test_nothing_leads_elsewhere_and_nothing_swells(desk_and_pi: Pair, car
     asked = encode(desk.help(pi))
     carrier = carrier_of(desk, pi)
     await pi.serve(batch=redirected, line=redirected, elsewhere=elsewhere)
-    for call in (carrier.send_batch(pi.peer(), [asked]), carrier.send(pi.peer(), asked, wait=5)):
+    for call in (carrier.send_batch(pi.peer(), [asked]), carrier.send(pi.peer(), asked, wait=100)):
         with pytest.raises(NeighborhoodError):
             await call
     await pi.serve(batch=packed)
@@ -150,7 +150,7 @@ async def test_errors_on_a_line(desk_and_pi: Pair, carrier_of: Make) -> None:
     await pi.serve(line=answering(lambda asked: asked.reply(ERROR, told)))
     carrier = carrier_of(desk, pi)
     told.update(code=404, msg="no", reason="not_found")
-    assert (await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)).data["code"] == 404
+    assert (await carrier.send(pi.peer(), encode(desk.help(pi)), wait=100)).data["code"] == 404
     told.update(code=503, msg="later", reason="busy")
     with pytest.raises(RetriableError):
         await carrier.send(pi.peer(), encode(desk.help(pi)), wait=10)
@@ -234,7 +234,7 @@ async def test_peer_of_an_older_version_agrees_on_rappd_2(desk_and_pi: Pair, car
         return socket
 
     await pi.serve(line=line)
-    reply = await carrier_of(desk, pi).send(pi.peer(), encode(desk.help(pi)), wait=10)
+    reply = await carrier_of(desk, pi).send(pi.peer(), encode(desk.help(pi)), wait=100)
     assert (reply.data, agreed) == ({"n": 4}, ["rappd.2"])
 
 
@@ -253,7 +253,7 @@ async def test_line_that_opens_while_the_trust_ends_is_not_used(desk_and_pi: Pai
 
     await pi.serve(line=line)
     carrier = carrier_of(desk, pi)
-    sending = asyncio.ensure_future(carrier.send(pi.peer(), encode(desk.help(pi)), wait=10))
+    sending = asyncio.ensure_future(carrier.send(pi.peer(), encode(desk.help(pi)), wait=100))
     await asked.wait()
     await carrier.part_from(pi.key.fingerprint)
     goes_on.set()
@@ -321,7 +321,7 @@ async def test_401_ends_the_trust_only_where_the_peer_says_so(
 
     await pi.serve(line=refuse, batch=refuse)
     carrier, asked = carrier_of(desk, pi), encode(desk.help(pi))
-    for call in (carrier.send(pi.peer(), asked, wait=5), carrier.send_batch(pi.peer(), [asked])):
+    for call in (carrier.send(pi.peer(), asked, wait=100), carrier.send_batch(pi.peer(), [asked])):
         with pytest.raises(error) as found:
             await call
         assert told in str(found.value)

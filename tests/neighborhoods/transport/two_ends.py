@@ -19,7 +19,7 @@ HERE, THERE = "brainstem_0000000000000001", "brainstem_0000000000000002"
 
 
 class End:
-    """One end of a pipe with the shape of a WebSocket."""
+    """An end of a pipe with the shape of a WebSocket."""
 
     def __init__(self) -> None:
         self.incoming: asyncio.Queue[aiohttp.WSMessage] = asyncio.Queue()

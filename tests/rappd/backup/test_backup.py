@@ -370,7 +370,7 @@ def test_the_seal_binds_what_stands_beside_it() -> None:
 def test_seal_that_asks_for_much_work_is_not_opened(
     monkeypatch: pytest.MonkeyPatch, name: str, value: int
 ) -> None:
-    """Made by the honest way, so that its passphrase opens it for whoever does the work."""
+    """Made by the honest way, so that its passphrase opens it for the attacker."""
     monkeypatch.setattr(secrets, "_N", 1 << 10)
     assert unseal(seal(b"keys", PASSPHRASE), PASSPHRASE) == b"keys", "positive control"
     monkeypatch.setattr(secrets, name, value)

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.contract import contract_tests
-from agents.contract.scaffold import InvalidNameError, scaffold
+from agents.contract.scaffold import scaffold
+from agents.errors import AgentError
 from rappd.store.reader import Reader
 
 HOSTILE = [
@@ -214,7 +215,8 @@ def test_any_words_leave_valid_python(name: str, description: str) -> None:
     try:
         file, source = scaffold(name, description)
         listener = scaffold(name, description, listener=True)[1]
-    except InvalidNameError:
+    except AgentError as problem:
+        assert problem.code == "mistyped"
         return
     shape = [type(node) for node in ast.parse(listener).body]
     assert shape == [ast.Expr, ast.ImportFrom, ast.ImportFrom, ast.ClassDef, ast.FunctionDef]
@@ -265,11 +267,11 @@ def test_what_lies_deeper_in_the_folder_is_found_by_its_path(idle: RunningDaemon
 def test_long_work_shows_a_line_on_a_terminal_only(idle: RunningDaemon, up: bool) -> None:
     if up:
         idle.start()
-        idle.drop("slow_agent.py", agent_source("Slow", 'import time; time.sleep(1.5); return "done"'))
+        idle.drop("slow_agent.py", agent_source("Slow", 'import time; time.sleep(4); return "done"'))
         idle.wait_for(lambda: "Slow" in idle.agent_names())
         verb, words, last = ("agents", "run", "Slow"), "Slow…", "done"
     else:
-        idle.drop("slow_agent.py", "import time\ntime.sleep(1.5)\n" + agent_source("Slow"))
+        idle.drop("slow_agent.py", "import time\ntime.sleep(4)\n" + agent_source("Slow"))
         verb, words, last = ("agents", "list"), "Reading agent files…", "yours"
     seen = on_terminal(idle, *verb)
     assert words in seen.raw

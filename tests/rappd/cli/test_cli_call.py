@@ -31,10 +31,16 @@ def wants(source: str, *names: str) -> str:
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     """Desk and pi, which trust each other; pi has agents and a twin."""
     folder = tmp_path_factory.mktemp("two")
-    desk, pi = Machine(folder / "desk", "desk", LLM_FAKE="1"), Machine(folder / "pi", "pi", LLM_FAKE="1")
+    desk, pi = (
+        Machine(folder / "desk", "desk", LLM_FAKE="1"),
+        Machine(folder / "pi", "pi", LLM_FAKE="1", RAPPD_AGENT_TIMEOUT="300"),
+    )
     pi.drop("clock_agent.py", wants(agent_source("Clock", ECHO, properties=TEXT), "zone", "count"))
     pi.drop("loose_agent.py", agent_source("Loose", ECHO, properties=TEXT))
-    pi.drop("slow_agent.py", agent_source("Slow", 'import time; time.sleep(4); return "at last"'))
+    waits = (
+        'import os, time\n        while not os.path.exists(".brainstem_data/go"): time.sleep(0.02)\n        '
+    )
+    pi.drop("slow_agent.py", agent_source("Slow", f'{waits}return "at last"'))
     pi.drop("broken_agent.py", agent_source("Broken", 'raise RuntimeError("the sensor is loose")'))
     pi.drop("dry_agent.py", agent_source("Dry", 'return {"status": "error", "message": "no water"}'))
     pi.drop("table_agent.py", agent_source("Table", 'return "a\\x1b[2Jb\\nc"'))
@@ -191,18 +197,19 @@ def test_what_fails_there_is_told_and_ends_with_one(both: Both) -> None:
 
 
 def test_slow_call_is_accepted_and_answered_later(both: Both) -> None:
-    desk = both[0]
-    seen = on_terminal(desk, "call", "pi:Slow", "--wait", "0.5")
+    desk, pi = both
+    seen = on_terminal(desk, "call", "pi:Slow", "--wait", "4")
     assert seen.code == 8
     assert seen.lines[0] == "! Accepted: pi works on it still. The answer comes by itself."
     thread = seen.lines[1].split()[-1]
     assert seen.lines[1] == f"  → rappd threads show {thread}"
-    row = called(desk, "pi:Slow", "--wait", "0.5", exits=8)
+    row = called(desk, "pi:Slow", "--wait", "4", exits=8)
     assert row["state"] == "accepted"
+    (pi.data / "go").touch()
     desk.wait_for(
-        lambda: "at last" in desk.cli("threads", "show", row["thread"]).stdout, 40, "the answer to come"
+        lambda: "at last" in desk.cli("threads", "show", row["thread"]).stdout, what="the answer to come"
     )
-    assert "at last" in desk.cli("threads", "show", thread).stdout
+    desk.wait_for(lambda: "at last" in desk.cli("threads", "show", thread).stdout, what="the first answer")
 
 
 MISTAKES = [

@@ -114,7 +114,7 @@ class Tmux:
     def screen(self) -> list[str]:
         return self._tmux("capture-pane", "-p").rstrip("\n").split("\n")
 
-    def until(self, condition: Callable[[list[str]], bool], seconds: float = 30) -> list[str]:
+    def until(self, condition: Callable[[list[str]], bool], seconds: float = 100) -> list[str]:
         until = time.monotonic() + seconds
         while not condition(self.screen):
             if time.monotonic() > until:
@@ -204,12 +204,12 @@ def test_ctrl_c_at_one_sentence_stops_it_in_the_daemon_too(desk: RunningDaemon) 
     process = subprocess.Popen(
         [sys.executable, "-m", "rappd", "chat", "slowpoke now"], env=desk.environment, stderr=subprocess.PIPE
     )
-    desk.wait_for(lambda: desk.log.count("slow has begun") > before, 60)
+    desk.wait_for(lambda: desk.log.count("slow has begun") > before)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=100)
     assert process.returncode == 130
     assert b"Traceback" not in told
-    desk.wait_for(lambda: "Stopped." in _refusals(desk, "slowpoke now"), 60)
+    desk.wait_for(lambda: "Stopped." in _refusals(desk, "slowpoke now"))
 
 
 def test_daemon_restart_keeps_the_conversation_open(desk: RunningDaemon, tmux: Callable[[int], Tmux]) -> None:
@@ -255,6 +255,26 @@ def test_streamed_answer_is_printed_block_by_block(
     assert out.count("One.") == out.count("Last.") == 1
     assert re.search(r"\n +a *\n *\n +b *\n", out), "a fence is one block"
     assert out.endswith("\n\n      Last.\n")
+
+
+def test_plan_is_shown_while_it_is_made_and_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    def plan(*states: str) -> dict[str, object]:
+        todos = [{"id": str(n), "text": f"paper {n}", "state": one} for n, one in enumerate(states)]
+        return {"type": "work", "work": {"kind": "plan", "by": "clerk", "todos": todos}}
+
+    spoken = TurnRenderer("desk  ")
+    for event in (plan("open"), plan("open", "open"), plan("came", "open"), plan("came", "given up")):
+        spoken.event(event)
+    spoken.answer("Done.")
+    spoken.end()
+    told = capsys.readouterr().err.split("\n")
+    lines = [line.strip() for line in told if "clerk" in line]
+    assert lines == [
+        "[ ] clerk: paper 0, waited for",
+        "[ ] clerk: paper 1, waited for",
+        "[x] clerk: paper 0, came",
+        "[-] clerk: paper 1, given up",
+    ]
 
 
 def test_words_before_a_call_and_the_answer_after_it(capsys: pytest.CaptureFixture[str]) -> None:

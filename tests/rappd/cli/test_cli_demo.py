@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from agents.workers.started_processes import descendants
+from agents.runtimes.python.pools.started_processes import descendants
 
 pytestmark = [
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     pytest.mark.skipif(sys.platform != "linux", reason="looks for processes in /proc"),
 ]
 
@@ -35,7 +35,7 @@ TOLD = [
 
 
 class Demo:
-    """One ``rappd demo``, and every process that ever descended from it."""
+    """A run of ``rappd demo``, and every process that ever descended from it."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.folder = folder
@@ -55,19 +55,19 @@ class Demo:
         self._watching.start()
 
     def wait_for_daemons(self, count: int) -> None:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 100
         while len(list(self.folder.glob("rappd-demo-*/*/rappd.pid"))) < count:
             assert time.monotonic() < until and self.process.poll() is None, "no daemons were started"
             time.sleep(0.02)
 
     def to_end(self) -> tuple[str, str]:
-        printed = self.process.communicate(timeout=240)
-        self._watching.join(10)
+        printed = self.process.communicate(timeout=600)
+        self._watching.join(100)
         return printed
 
     def left(self) -> list[tuple[int, str]]:
         """Descendants that still live, half a minute at most after the end: a worker notices in a moment."""
-        until = time.monotonic() + 30
+        until = time.monotonic() + 100
         while (alive := [one for one in self.ever if _born(one[0]) == one[1]]) and time.monotonic() < until:
             time.sleep(0.1)
         return alive

@@ -14,7 +14,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import on_terminal
 
-from agents.workers.started_processes import descendants
+from agents.runtimes.python.pools.started_processes import descendants
 
 
 def _about(daemon: RunningDaemon, about: str) -> list[dict[str, Any]]:

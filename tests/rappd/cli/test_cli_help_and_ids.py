@@ -13,6 +13,7 @@ from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import Terminal
 
 from rappd.cli.app import rappd
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.commands import COMMANDS, GROUPS
 from rappd.control_client import ControlClient
 from rappd.features.eggs import cli_options as egg_options
@@ -69,9 +70,12 @@ def test_egg_commands_take_the_id_that_arrived_prints(
 
     def converted(text: str) -> Path:
         taken: list[Path] = []
-        command = click.Command("plan", callback=lambda file: taken.append(file))
-        egg_options.FILE(command)
-        command.main([text], standalone_mode=False)
+
+        @cli_command()
+        def plan(file: egg_options.File) -> None:
+            taken.append(file)
+
+        plan.main([text], standalone_mode=False)
         return taken[0]
 
     assert converted("81aa") == Path("/eggs/a.egg")

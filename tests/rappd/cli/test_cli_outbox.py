@@ -62,7 +62,7 @@ def test_a_call_to_a_machine_that_is_away_waits_and_is_done_once(both: Both, tmp
     assert all(set(row) >= {"id", "to", "what", "tries", "next", "expires"} for row in rows(desk))
     assert not file.exists()
     shed.start()
-    desk.wait_for(lambda: {row["state"] for row in rows(desk)} == {"done"}, 60, "both to be done")
+    desk.wait_for(lambda: {row["state"] for row in rows(desk)} == {"done"}, what="both to be done")
     assert file.read_text() == "x"
     assert "noted" in desk.cli("threads", "show", found[1]).stdout
     listed = on_terminal(desk, "outbox", "list").lines
@@ -76,8 +76,7 @@ def test_the_list_has_the_columns_of_the_design_at_any_width(both: Both) -> None
         assert desk.cli("call", "shed", text, "--wait", "1").returncode == 8
     desk.wait_for(
         lambda: json.loads(desk.cli("peers", "list", "--json").stdout)["peers"][0]["presence"] == "away",
-        60,
-        "shed to be away",
+        what="shed to be away",
     )
     header, row, other = on_terminal(desk, "outbox", "list").lines
     assert header.split() == ["ID", "TO", "WHAT", "STATE", "TRIES", "NEXT", "EXPIRES"]
@@ -98,6 +97,16 @@ def test_the_list_has_the_columns_of_the_design_at_any_width(both: Both) -> None
     assert [one["what"] for one in rows(desk)] == [
         "read the rain gauge", "tell me all about the weather of the last hundred years, please",
     ]  # fmt: skip
+
+
+def test_changed_time_to_wait_counts_from_the_next_call_on(both: Both) -> None:
+    desk = both[0]
+    for hours in (24, 2):
+        assert desk.cli("config", "set", "peers.keep_hours", str(hours)).returncode == 0
+        assert desk.cli("call", "shed", f"wait {hours} hours", "--wait", "1").returncode == 8
+        assert [
+            row["expires"] - row["created"] for row in rows(desk) if row["what"] == f"wait {hours} hours"
+        ] == [hours * 3600.0]
 
 
 def test_row_is_retried_or_dropped_by_id_prefix(both: Both) -> None:
@@ -150,6 +159,6 @@ def test_call_follows_its_machine_when_that_was_set_up_anew(both: Both) -> None:
     assert desk.cli("outbox", "redirect", row["id"][:6], "nobody").returncode == 4
     told = desk.cli("outbox", "redirect", row["id"][:6], "shed")
     assert told.stdout.startswith('✓ It goes to shed now: "'), told
-    desk.wait_for(lambda: "it rains" in desk.cli("threads", "show", row["thread"]).stdout, 60, "the answer")
+    desk.wait_for(lambda: "it rains" in desk.cli("threads", "show", row["thread"]).stdout, what="the answer")
     assert "Not wanted" not in desk.cli("threads", "show", row["thread"]).stdout
     assert sorted(one["state"] for one in rows(desk)) == ["done", "dropped"]

@@ -116,7 +116,7 @@ def test_a_no_ends_it_on_both(both: Both, said: str) -> None:
     for terminal in (answers, asks):
         ended = terminal.to_end()
         assert ended.code == 5
-        assert ended.text.endswith(DIFFER), "whoever is still being asked learns it, too"
+        assert ended.text.endswith(DIFFER), "an owner who is still being asked learns it, too"
     assert desk.trusted() == pi.trusted() == set()
 
 

@@ -13,7 +13,8 @@ from fixtures.terminal import Seen, Terminal
 
 Both = tuple[Machine, Machine]
 
-SECONDS = "5"
+SECONDS = "15"
+"""Enough for a command to begin in on a busy machine."""
 TOLD = "✗ Time is up; nothing was paired\n  → Start anew on both machines"
 EXPIRED = 8
 
@@ -50,7 +51,7 @@ def nothing_is_kept(*machines: Machine) -> None:
     for machine in machines:
         assert machine.trusted() == set()
         # The other side began a moment later, and ends as much later.
-        machine.wait_for(lambda one=machine: one.peers()["asking"] == [], 20, "the end")
+        machine.wait_for(lambda one=machine: one.peers()["asking"] == [], what="the end")
         assert stored(machine) == []
 
 

@@ -17,6 +17,7 @@ from fixtures.running_daemon import agent_source
 from fixtures.terminal import Terminal, on_terminal
 
 from rappd.cli.tables import cells
+from rappd.features.peers.text import show_peers
 
 Both = tuple[Machine, Machine]
 NOBODY = """\
@@ -71,6 +72,15 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     pi.stop()
 
 
+@pytest.mark.parametrize(("several", "one"), [("sources", "source"), ("rungs", "rung")])
+def test_the_places_of_a_daemon_that_ran_before_an_upgrade_are_read(
+    several: str, one: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    looked_in = [{one: "file", "found": 0, "trouble": "it cannot be read"}]
+    show_peers({"peers": [], "asking": [], "self": {}, several: looked_in})
+    assert "it cannot be read" in capsys.readouterr().out
+
+
 def told(daemon: Machine, *arguments: str) -> Any:
     done = daemon.cli("peers", *arguments, "--json")
     assert done.returncode == 0, done.stderr
@@ -98,7 +108,7 @@ def test_an_empty_list_tells_where_was_looked_and_what_to_do(
     assert all(cells(line) <= 40 or COMMAND.search(line) for line in narrow.lines)
     found = told(desk, "list")
     assert (found["peers"], found["asking"]) == ([], [])
-    assert [rung["rung"] for rung in found["rungs"]] == ["nearby", "last address", "list", "typed"]
+    assert [source["source"] for source in found["sources"]] == ["nearby", "last address", "list", "typed"]
     desk.stop()
     down = on_terminal(desk, "peers", "list")
     assert down.code == 0
@@ -109,7 +119,7 @@ def test_address_of_another_program_is_told_as_no_rappd(make_machine: Callable[.
     desk = make_machine("desk")
     with socket.create_server(("127.0.9.1", 0)) as other:
         address = "{}:{}".format(*other.getsockname())
-        other.settimeout(30)
+        other.settimeout(100)
         answering = threading.Thread(
             target=lambda: [other.accept()[0].close() for _ in range(2)], daemon=True
         )
@@ -167,7 +177,7 @@ def test_machines_nearby_are_found_by_themselves(make_machine: Callable[..., Mac
     desk = make_machine("desk", RAPPD_NEARBY="on")
     pi = make_machine("larder", RAPPD_NEARBY="on")
     # Others may announce themselves on this loopback meanwhile: only pi's lines are looked at.
-    desk.wait_for(lambda: pi.fingerprint in str(desk.peers()["peers"]), 60, "the other to be found")
+    desk.wait_for(lambda: pi.fingerprint in str(desk.peers()["peers"]), what="the other to be found")
     seen = on_terminal(desk, "peers", "list").lines
     assert seen[0] == "Found, not trusted:"
     row = f"larder {pi.fingerprint[:4]} nearby → rappd peers pair larder"  # on two lines beside a long name
@@ -245,7 +255,7 @@ def test_what_a_peer_calls_itself_is_shown_beside_its_name_here(make_machine: Ca
     pi.stop()
     pi.environment["RAPPD_NAME"] = "garage"
     pi.start()
-    desk.wait_for(lambda: desk.row("pi")["called"] == "garage", 60, "pi to say its new name")
+    desk.wait_for(lambda: desk.row("pi")["called"] == "garage", what="pi to say its new name")
     assert desk.trusted() == {"pi"}
     assert "  Called    garage, by itself" in on_terminal(desk, "peers", "show", "pi").lines
 
@@ -316,7 +326,7 @@ def test_with_the_daemon_down_the_record_is_read(both: Both, tmp_path: Path) -> 
 
 def test_other_screens_count_the_peers(both: Both) -> None:
     desk = both[0]
-    port = desk.peers()["door"]["port"]
+    port = desk.peers()["listener"]["port"]
     assert f"  Machines  not announced, :{port}, 1 peer" in on_terminal(desk, "status").lines
     rows = {row["about"]: row["what"] for row in json.loads(desk.cli("doctor", "--json").stdout)["doctor"]}
     assert rows["Listener"] == f"open on port {port}; strangers may only say hello"
@@ -361,7 +371,7 @@ def test_revoke_asks_and_ends_the_trust_at_once(make_machine: Callable[..., Mach
     refused = pi.cli("call", "desk", "hello", "--json")
     assert refused.returncode == 5
     assert "does not trust this machine any more" in json.loads(refused.stderr)["error"]
-    pi.wait_for(lambda: pi.peers()["peers"][0]["trouble"], 40, "pi to notice")
+    pi.wait_for(lambda: pi.peers()["peers"][0]["trouble"], what="pi to notice")
     lines = on_terminal(pi, "peers", "list").lines
     assert "✗ desk does not trust this machine any more" in lines
     assert "  → pair anew: rappd peers pair desk" in lines
@@ -377,7 +387,7 @@ def test_a_changed_key_is_told_wherever_the_peer_is(make_machine: Callable[..., 
     for path in (pi.home / "keys").iterdir():
         path.unlink()
     pi.start()
-    desk.wait_for(lambda: desk.peers()["peers"][0]["trouble"], 60, "desk to notice")
+    desk.wait_for(lambda: desk.peers()["peers"][0]["trouble"], what="desk to notice")
     lines = on_terminal(desk, "peers", "list").lines
     assert "✗ pi's key has changed; nothing was sent" in lines
     assert any("rappd peers revoke pi" in line for line in lines)

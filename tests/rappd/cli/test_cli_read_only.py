@@ -48,7 +48,7 @@ def test_a_read_only_home_is_listed_exported_and_verified(
             env=daemon.environment,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
         )
         assert done.returncode == code, (words, done.stdout, done.stderr)
@@ -75,7 +75,7 @@ def test_too_few_open_files_are_named_with_ulimit(tmp_path: Path) -> None:
             env={**os.environ, "RAPP_HOME": str(tmp_path / "home")},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=100,
             check=False,
         )
         assert done.returncode == 9
@@ -87,8 +87,8 @@ def test_too_few_open_files_are_named_with_ulimit(tmp_path: Path) -> None:
 def test_a_low_soft_limit_of_open_files_is_raised() -> None:
     done = subprocess.run(
         ["sh", "-c", 'ulimit -S -n 40; exec "$@"', "sh", sys.executable, "-c",
-         "import resource; from rappd.daemon.file_limit import require_open_files; require_open_files();"
+         "import resource; from rappd.cli.start import require_open_files; require_open_files();"
          "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])"],
-        capture_output=True, text=True, timeout=60, check=True,
+        capture_output=True, text=True, timeout=100, check=True,
     )  # fmt: skip
     assert int(done.stdout) >= 128

@@ -173,7 +173,7 @@ def test_line_of_progress_shows_the_last_state_though_nothing_comes_after_it(
     monkeypatch.setattr("sys.stderr", written)
     monkeypatch.setattr(progress_line, "redraws", lambda _: True)
     monkeypatch.setattr(progress_line, "_PATIENCE", 0.01)
-    until = time.monotonic() + 10
+    until = time.monotonic() + 100
     with progress_line.progress("begins") as line:
         while "begins" not in written.getvalue() and time.monotonic() < until:
             time.sleep(0.001)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from fixtures.running_daemon import RunningDaemon
 from fixtures.terminal import BIN
 
-from agents.runtime import programs
+from agents.programs import programs
 from envelopes.errors import ReportableError
 from rappd.cli.app import rappd
 from rappd.daemon.home import Home

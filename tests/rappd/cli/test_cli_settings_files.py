@@ -11,7 +11,7 @@ from fixtures.running_daemon import RunningDaemon
 
 from agents.storage.text_file import TextFile
 from rappd.daemon.home import Home
-from rappd.errors import HomeUnusableError, UsageProblemError
+from rappd.errors import RappdError, UsageProblemError
 from rappd.settings import files
 from rappd.settings.load import Settings
 from rappd.settings.write import unset, write
@@ -98,7 +98,7 @@ def test_a_linked_file_is_written_where_it_is(home: Home, tmp_path: Path) -> Non
     assert Settings.load(home, {}).text("provider.model") == "m"
 
 
-@pytest.mark.parametrize(("target", "error"), [("nowhere", HomeUnusableError), ("folder", UsageProblemError)])
+@pytest.mark.parametrize(("target", "error"), [("nowhere", RappdError), ("folder", UsageProblemError)])
 def test_a_link_to_no_file_is_refused_by_name(
     home: Home, tmp_path: Path, target: str, error: type[Exception]
 ) -> None:

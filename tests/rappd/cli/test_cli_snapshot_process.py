@@ -7,6 +7,7 @@ import os
 import re
 import signal
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ def _eggs(daemon: RunningDaemon) -> list[Path]:
 def test_ctrl_c_cancels_the_snapshot_that_the_daemon_takes(idle: RunningDaemon, stick: Path) -> None:
     idle.start()
     screen = Terminal(idle, "neighborhood", "snapshot")
-    idle.wait_for(lambda: _work(idle), 30, "the snapshot")
+    idle.wait_for(lambda: _work(idle), what="the snapshot")
     screen.send(signal.SIGINT)
     assert screen.to_end().code == 130
     assert _work(idle) is None
@@ -52,12 +53,20 @@ def test_a_snapshot_goes_on_in_the_daemon_when_its_command_is_killed(
 ) -> None:
     idle.start()
     screen = Terminal(idle, "neighborhood", "snapshot")
-    idle.wait_for(lambda: _work(idle), 30, "the snapshot")
+    idle.wait_for(lambda: _work(idle), what="the snapshot")
     screen.process.kill()
     screen.to_end()
-    idle.wait_for(lambda: _work(idle) is None, 60, "its end")
+    idle.wait_for(lambda: _work(idle) is None, what="its end")
     (row,) = json.loads(idle.cli("neighborhood", "snapshots", "--json").stdout)["snapshots"]
     assert row["restorable"]
+
+
+def test_snapshot_names_the_model_that_is_set_while_the_daemon_runs(idle: RunningDaemon) -> None:
+    idle.start()
+    assert idle.cli("config", "set", "provider.model", "larger-model").returncode == 0
+    assert idle.cli("neighborhood", "snapshot", "--no-drill").returncode == 0
+    with zipfile.ZipFile(_eggs(idle)[0]) as egg:
+        assert json.loads(egg.read("members.json"))["local"]["model"] == "larger-model"
 
 
 def test_without_a_daemon_ctrl_c_cancels_it_and_a_kill_leaves_nothing_in_the_way(

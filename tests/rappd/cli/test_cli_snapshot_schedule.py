@@ -41,7 +41,7 @@ def miss_and_run(daemon: RunningDaemon, days: int = 3) -> Any:
     with closing(sqlite3.connect(daemon.home / "rappd.db")) as store, store:
         store.execute("UPDATE timers SET next = next - ?", (days * 86_400,))
     daemon.start()
-    daemon.wait_for(lambda: ended(daemon) != before, 60, "the scheduled snapshot")
+    daemon.wait_for(lambda: ended(daemon) != before, what="the scheduled snapshot")
     return scheduled(daemon)
 
 
@@ -118,7 +118,7 @@ def test_scheduled_snapshot_waits_for_one_that_is_under_way(idle: RunningDaemon,
         time.sleep(1)
         assert scheduled(idle)["last"] == before
         assert idle.cli("neighborhood", "snapshot").returncode == 9
-    idle.wait_for(lambda: scheduled(idle)["last"] != before, 60, "the scheduled snapshot")
+    idle.wait_for(lambda: scheduled(idle)["last"] != before, what="the scheduled snapshot")
     assert scheduled(idle)["outcome"] == ""
     assert [one["scheduled"] for one in snapshots(idle)] == [True]
 
@@ -157,7 +157,7 @@ def test_scheduled_snapshot_is_shown_while_it_is_under_way(idle: RunningDaemon, 
             seen.append(work)
         return bool(ended(idle))
 
-    idle.wait_for(looked, 60, "the scheduled snapshot")
+    idle.wait_for(looked, what="the scheduled snapshot")
     assert {work["kind"] for work in seen} == {"snapshot"}
     assert idle.get("/neighborhood/work", control=True).json()["work"] is None
 
@@ -166,7 +166,7 @@ def test_stop_during_a_scheduled_snapshot_is_no_failure_and_it_stays_due(
     idle: RunningDaemon, stick: Path
 ) -> None:
     begins_and_lasts(idle, stick)
-    idle.wait_for(lambda: idle.get("/neighborhood/work", control=True).json()["work"], 30, "the snapshot")
+    idle.wait_for(lambda: idle.get("/neighborhood/work", control=True).json()["work"], what="the snapshot")
     idle.stop()
     with closing(sqlite3.connect(idle.home / "rappd.db")) as store:
         assert store.execute("SELECT outcome, last, next < unixepoch() FROM timers").fetchall() == [

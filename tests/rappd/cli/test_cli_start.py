@@ -19,7 +19,7 @@ from fixtures.operator_page import sign_in
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import AS_ROOT, BIN, Terminal, lives, on_terminal
 
-from agents.workers.started_processes import descendants
+from agents.runtimes.python.pools.started_processes import descendants
 
 FIRST = """\
 ✓ desk_{four} is running
@@ -230,7 +230,7 @@ def test_a_home_named_relatively_is_the_same_for_the_background(
 def test_readiness_is_told_to_systemd_when_it_really_answers(newcomer: RunningDaemon, tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(str(tmp_path / "notify"))
-        listener.settimeout(40)
+        listener.settimeout(100)
         newcomer.environment["NOTIFY_SOCKET"] = str(tmp_path / "notify")
         process = subprocess.Popen(
             [sys.executable, "-m", "rappd", "start", "--quiet"], env=newcomer.environment, cwd="/"
@@ -242,7 +242,7 @@ def test_readiness_is_told_to_systemd_when_it_really_answers(newcomer: RunningDa
             assert listener.recv(100) == b"STOPPING=1"
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(100) == 0
 
 
 def test_status_first_answer_names_the_port_for_machines(newcomer: RunningDaemon) -> None:

@@ -23,7 +23,7 @@ def shell(line: str, home: Path, *words: str | bytes) -> subprocess.CompletedPro
         env={**os.environ, "RAPP_HOME": os.fspath(home), "LC_ALL": "C.UTF-8"},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=100,
         check=False,
     )
 

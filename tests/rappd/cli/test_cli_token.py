@@ -55,7 +55,7 @@ def asks(daemon: Machine, text: str, agent: str) -> tuple[int, Any]:
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE  # the program of this test knows where it calls
     try:
-        with urllib.request.urlopen(asking, timeout=30, context=context) as answer:
+        with urllib.request.urlopen(asking, timeout=100, context=context) as answer:
             return answer.status, json.loads(answer.read())
     except urllib.error.HTTPError as refused:
         return refused.code, json.loads(refused.read())

@@ -26,7 +26,7 @@ def down(tmp_path_factory: pytest.TempPathFactory) -> RunningDaemon:
 
 @pytest.fixture
 def home(request: pytest.FixtureRequest, up: bool) -> RunningDaemon:
-    """One of the two."""
+    """A twin of the two."""
     found: RunningDaemon = request.getfixturevalue("desk" if up else "down")
     return found
 
@@ -366,7 +366,7 @@ def test_what_older_tools_put_aside_is_seen_in_the_archive(
             home.wait_for_log(line)
     else:  # the next command that works on the home does it
         assert home.cli("twins", "new", "Poppy").returncode == 0
-        assert "Old iris lay in .trash and is archived now." in home.log
+        home.wait_for_log("Old iris lay in .trash and is archived now.")
     rows = told(home, "archived", "list", "--archived")
     assert {row["name"]: row["archived_by"] for row in rows} == {
         "Old rose": "migration",

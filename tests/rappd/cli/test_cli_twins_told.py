@@ -10,7 +10,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import on_terminal
 
-from agents.workers.started_processes import descendants
+from agents.runtimes.python.pools.started_processes import descendants
 from rappd.cli.tables import cells
 from tests.rappd.cli.twins_verbs import error, lay, run, told
 from twins.workspace.rappid import Rappid
@@ -60,7 +60,7 @@ def test_a_folder_that_cannot_be_read_is_told_and_hides_nobody(idle: RunningDaem
     assert all(one["problem"] for one in found["unreadable"])
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process(zygote=True)
 def test_a_thousand_twins_are_a_list_and_nothing_else(idle: RunningDaemon) -> None:
     for number in range(1000):
         lay(idle, f"twin {number % 990:03}", 2**255 + number * 7919)

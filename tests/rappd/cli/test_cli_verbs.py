@@ -153,7 +153,7 @@ def test_a_daemon_that_ends_in_the_middle_of_an_answer_is_told(idle: RunningDaem
     )
     idle.wait_for_log("slow has begun")
     idle.kill()
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=100)
     assert process.returncode == 1
     assert told.decode().startswith("✗ rappd ended before it answered\n  → ")
 

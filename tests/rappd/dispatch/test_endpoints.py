@@ -62,7 +62,7 @@ def _agent(name: str, *, trusted: bool = False) -> Agent:
 def _published(*agents: Agent) -> Endpoints:
     found = Endpoints()
     whole = whole_endpoint("brainstem", "brainstem_1", "desk", _call)
-    found.publish(whole, agent_endpoints("brainstem", "1" * 64, agents, _call))
+    found.publish(whole, agent_endpoints("brainstem", "1" * 64, agents, _call, lambda form: 1))
     return found
 
 

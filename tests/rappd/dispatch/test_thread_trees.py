@@ -21,7 +21,7 @@ from rappd.store.store import Store
 from rappd.store.verify import verify
 from rappd.transcript.frames import RecordedConversations, RestoredConversations
 from rappd.transcript.markdown import export_markdown
-from rappd.transcript.tree import in_order, tree
+from rappd.transcript.thread_tree import in_order, tree
 
 DESK = "brainstem_desk"
 OWNER = Caller("loopback")

@@ -1,4 +1,4 @@
-"""Turns: found by who asked and their id, followed by whoever comes, stopped by nobody who merely stops waiting."""
+"""Turns: found by who asked and their id, followed by any number of callers, not stopped when one of them stops waiting."""
 
 from __future__ import annotations
 
@@ -47,6 +47,29 @@ async def test_turn_whose_end_is_not_recorded_is_asked_anew() -> None:
     await over(turns, "unrecorded", problem=StoreError("full", do="make room"))
     assert turns.lately("ada", "recorded") is not None
     assert turns.lately("ada", "unrecorded") is None
+
+
+@pytest.mark.parametrize(
+    ("also_gone", "ends"), [(False, RequestCancelledError), (True, asyncio.CancelledError)]
+)
+async def test_stop_of_a_turn_stops_who_waits_for_it_only_where_that_is_stopped_too(
+    also_gone: bool, ends: type[BaseException]
+) -> None:
+    begun = asyncio.Event()
+
+    async def waits(turn: Turn) -> Envelope:
+        begun.set()
+        await asyncio.Event().wait()
+        return turn.envelope
+
+    stopped = turn("one", waits)
+    asks = asyncio.create_task(stopped.reply())
+    await begun.wait()
+    stopped.cancel()
+    if also_gone:
+        asks.cancel()
+    with pytest.raises(ends):
+        await asks
 
 
 async def test_end_of_a_turn_that_was_asked_anew_leaves_the_new_one() -> None:

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 from fixtures.loopback_server import LoopbackServer
+from fixtures.refusals import refused
 
-from rappd.features.eggs.download import EggUnreachableError, fetch_egg
-from rappd.features.eggs.waiting import UploadedEggs
+from rappd.features.eggs.download import fetch_egg
+from rappd.features.eggs.uploaded_eggs import UploadedEggs
 
 
 class _Publisher(LoopbackServer):
@@ -36,7 +37,7 @@ async def test_fetching_an_egg_sends_no_password_of_this_account(
     publisher = _Publisher()
     publisher.start()
     try:
-        with pytest.raises(EggUnreachableError, match="answered 404"):
+        with refused("unreachable", match="answered 404"):
             await fetch_egg(f"{publisher.url}/a.egg", UploadedEggs(tmp_path / "waiting"))
     finally:
         publisher.stop()
@@ -55,10 +56,10 @@ async def test_proxy_of_the_environment_is_asked_for_what_is_elsewhere(
     waiting = UploadedEggs(tmp_path / "waiting")
     try:
         for url in (f"{publisher.url}/a.egg", "http://eggs.example/b.egg"):
-            with pytest.raises(EggUnreachableError, match="answered 404"):
+            with refused("unreachable", match="answered 404"):
                 await fetch_egg(url, waiting)
         monkeypatch.setenv("no_proxy", "eggs.example")
-        with pytest.raises(EggUnreachableError, match=r"eggs\.example/c\.egg does not answer"):
+        with refused("unreachable", match=r"eggs\.example/c\.egg does not answer"):
             await fetch_egg("http://eggs.example/c.egg", waiting)
     finally:
         for one in (publisher, proxy):

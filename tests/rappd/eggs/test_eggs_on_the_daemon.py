@@ -1,4 +1,4 @@
-"""Eggs on running daemons: packed, carried, planned, hatched, taken back; by the operator, by agents, by whoever tries."""
+"""Eggs on running daemons: packed, carried, planned, hatched, taken back; by the operator, by agents, by strangers."""
 
 from __future__ import annotations
 
@@ -412,4 +412,4 @@ def _while_hatching(place: Place, egg: Path, end: Callable[[], None], *, after: 
     end()
     done.set()
     for worker in workers:
-        worker.join(20)
+        worker.join(100)

@@ -295,7 +295,7 @@ def test_beacon_is_served_only_while_it_is_on(make_daemon: Make) -> None:
     done(daemon, "estate", "add", OWNER)
     assert [daemon.get(path).status for path in paths] == [404, 404]
     assert daemon.cli("config", "set", "estate.beacon", "on").returncode == 0
-    daemon.wait_for(lambda: daemon.get(paths[0]).status == 200, 10, "the beacon")
+    daemon.wait_for(lambda: daemon.get(paths[0]).status == 200, what="the beacon")
     found = daemon.get(paths[0]).json()
     assert found["schema"] == "rapp-network-beacon/1.1"
     assert found["private_estate_pointer"] == "ada/bones"

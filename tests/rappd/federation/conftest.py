@@ -29,7 +29,7 @@ return "counted " + told
 
 
 class Node:
-    """A daemon, what its owner does there, and whoever calls it."""
+    """A daemon, what its owner does there, and its callers."""
 
     def __init__(self, daemon: RunningDaemon, folder: Path) -> None:
         self.daemon = daemon
@@ -40,16 +40,16 @@ class Node:
 
     def start(self) -> Node:
         self.daemon.start()
-        found = self.daemon.wait_for(self._door, 30, "the listener for other machines")
+        found = self.daemon.wait_for(self._door, what="the listener for other machines")
         self.fingerprint = found["self"]["fingerprint"]
-        self.address = f"127.0.0.1:{found['door']['port']}"
+        self.address = f"127.0.0.1:{found['listener']['port']}"
         for machine in self.machines:
             machine.daemon_address, machine.daemon_fingerprint = self.address, self.fingerprint
         return self
 
     def _door(self) -> Any:
         found = self.owner("GET", "/peers")[1]
-        return found if found["door"]["open"] and "is open on port" in self.daemon.log else None
+        return found if found["listener"]["open"] and "is open on port" in self.daemon.log else None
 
     def owner(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         answer = self.daemon.request(method, path, body, control=True)
@@ -112,7 +112,7 @@ def make_node(folder: Path, **environment: str) -> Node:
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """One house with the scripted model, shared by the tests of a module."""
+    """A house with the scripted model, shared by the tests of a module."""
     folder = tmp_path_factory.mktemp("house")
     found = make_node(folder, LLM_FAKE="1").start()
     yield found

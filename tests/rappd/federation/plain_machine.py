@@ -78,7 +78,7 @@ class PlainMachine:
     # What it says.
 
     def to(self, name: str = "brainstem") -> str:
-        """Somebody on the daemon's machine."""
+        """A caller on the daemon's machine."""
         return f"{name}_{self.daemon_fingerprint[:16]}"
 
     def envelope(self, verb: str, data: Json | None = None, **more: Any) -> Json:
@@ -163,7 +163,7 @@ class PlainMachine:
             context.load_cert_chain(self.pem)
         return context
 
-    def connect(self, *, certificate: bool = True, timeout: float = 60) -> http.client.HTTPSConnection:
+    def connect(self, *, certificate: bool = True, timeout: float = 100) -> http.client.HTTPSConnection:
         host, _, port = self.daemon_address.rpartition(":")
         return http.client.HTTPSConnection(
             host, int(port), context=self.context(certificate=certificate), timeout=timeout
@@ -196,8 +196,10 @@ class PlainMachine:
     def post(self, envelope: Any, **more: Any) -> Reply:
         return self.request("POST", "/envelopes", envelope, **more)
 
-    def raw(self, octets: bytes, *, certificate: bool = True, timeout: float = 10) -> bytes:
-        """Returns what comes back for these bytes, until the other side has nothing more to say."""
+    def raw(
+        self, octets: bytes, *, certificate: bool = True, timeout: float = 100, until: bytes = b""
+    ) -> bytes:
+        """Returns what comes back for these bytes, until the other side has nothing more to say, or said ``until``."""
         host, _, port = self.daemon_address.rpartition(":")
         plain = socket.create_connection((host, int(port)), timeout)
         found = b""
@@ -205,13 +207,13 @@ class PlainMachine:
             line.settimeout(timeout)
             line.sendall(octets)
             try:
-                while piece := line.recv(65536):
+                while not (until and until in found) and (piece := line.recv(65536)):
                     found += piece
             except (TimeoutError, ConnectionError, ssl.SSLError):
                 pass
         return found
 
-    def waits_for(self, id: str, verb: str = "DONE", seconds: float = 30) -> Json:
+    def waits_for(self, id: str, verb: str = "DONE", seconds: float = 100) -> Json:
         """The envelopes that the daemon brought to this machine's own listener."""
         with self.arrived:
             found: list[Json] = []
@@ -259,7 +261,7 @@ class PlainMachine:
         return server
 
     def answer(self, envelope: Json) -> Json:
-        """Its answer to an envelope it is sent."""
+        """The machine's answer to an envelope."""
         reply = {"id": envelope["id"], "from": self.id, "to": envelope["from"]}
         if envelope["verb"] == "HELLO":
             data = {

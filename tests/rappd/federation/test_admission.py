@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from neighborhoods.auth.tls import ServerTrust, TlsFiles
-from rappd.listeners import connection_rate
-from rappd.listeners.admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
+from rappd.listeners import connection_admission
+from rappd.listeners.connection_admission import STRANGERS_OF_ONE_ADDRESS, ConnectionAdmission
 from tests.rappd.federation.plain_machine import PlainMachine
 
 
 class Echo(asyncio.Protocol):
-    """Says back what it hears; ``!`` proves whoever says it."""
+    """Says back what it hears; ``!`` proves its sender."""
 
     door: ConnectionAdmission
 
@@ -42,8 +42,8 @@ async def talks(line: Any, octets: bytes = b"x") -> bool:
 
 
 def test_unknown_nodes_give_way_to_paired_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_rate, "BURST", 90)
-    monkeypatch.setattr(connection_rate, "A_SECOND", 0.0)
+    monkeypatch.setattr(connection_admission, "BURST", 90)
+    monkeypatch.setattr(connection_admission, "A_SECOND", 0.0)
     own, peer = PlainMachine(tmp_path, "own"), PlainMachine(tmp_path, "peer")
 
     async def go() -> None:
@@ -140,7 +140,7 @@ def test_machine_whose_trust_ended_is_a_stranger_again(tmp_path: Path) -> None:
                     await deaf[1].drain()
         assert await talks(still) and await talks(proven)
         trusted.discard(gone.der)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             while not deaf[1].transport.is_closing():
                 if not proven[1].transport.is_closing():
                     proven[1].write(b"!")  # by a permission that was passed on, say

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rappd.listeners.connection_rate import A_SECOND, BURST, MOST_PROVEN, NETWORK_SHARE, ConnectionRate
+from rappd.listeners.connection_admission import A_SECOND, BURST, MOST_PROVEN, NETWORK_SHARE, ConnectionRate
 
 PEER = "2001:470:1::7"
 

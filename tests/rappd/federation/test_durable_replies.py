@@ -28,13 +28,13 @@ async def test_call_and_its_reply_wait_for_the_disk(make: Callable[..., Node], t
         await asyncio.sleep(0.5)
         assert node.counted() == [], "it is not begun before its claim is on the disk"
         hold_up(node.daemon.home, 0)
-        node.daemon.wait_for(lambda: node.counted() == ["once"], 20, "the agent to run")
+        node.daemon.wait_for(lambda: node.counted() == ["once"], what="the agent to run")
         hold_up(node.daemon.home, 60)
-        node.daemon.wait_for(lambda: node.counted("ended") == ["once"], 20, "the agent to end")
+        node.daemon.wait_for(lambda: node.counted("ended") == ["once"], what="the agent to end")
         with pytest.raises(TimeoutError):
             await asyncio.wait_for(line.receive(), 0.5)
         hold_up(node.daemon.home, 0)
-        told = await asyncio.wait_for(line.receive(), 20)
+        told = await asyncio.wait_for(line.receive(), 100)
         assert told.type is aiohttp.WSMsgType.TEXT
         assert json.loads(told.data)["data"]["result"] == "counted once"
         with pytest.raises(TimeoutError):

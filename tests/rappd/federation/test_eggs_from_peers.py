@@ -82,18 +82,18 @@ def test_the_twenty_first_is_refused_and_not_kept(node: Node, friend: PlainMachi
 def test_those_that_are_coming_in_count_too(node: Node, egg: bytes) -> None:
     friend = node.peer("hasty", whose="friend")
     began = [begun(friend, egg, f"{number}.egg") for number in range(20)]
-    node.daemon.wait_for(lambda: len(parts(node)) == 20, 30, "twenty to come in")
+    node.daemon.wait_for(lambda: len(parts(node)) == 20, what="twenty to come in")
     refused = sends(friend, egg, "one-more.egg")
     assert (refused.status, refused.json["code"]) == (429, "too_many")
     assert sends(node.peer("calm", whose="friend"), egg, "theirs.egg").status == 200
     for connection in began[1:]:
         connection.close()
-    node.daemon.wait_for(lambda: len(parts(node)) == 1, 30, "the others to be given up")
+    node.daemon.wait_for(lambda: len(parts(node)) == 1, what="the others to be given up")
     assert sends(friend, egg, "again.egg").status == 200
     began[0].send(egg[-1:])
     assert began[0].getresponse().status == 200
     began[0].close()
-    node.daemon.wait_for(lambda: parts(node) == [], 30, "nothing to be half here")
+    node.daemon.wait_for(lambda: parts(node) == [], what="nothing to be half here")
     (row,) = arrived(node)  # all of them were the same egg
     assert node.owner("DELETE", f"/eggs/arrived/{row['id']}")[0] == 200
 
@@ -102,7 +102,7 @@ def test_resent_egg_replaces_one_on_a_dead_connection(node: Node, egg: bytes) ->
     friend, id = node.peer("patient", whose="friend"), str(uuid.uuid4())
     assert friend.request("GET", f"/eggs/{id}").status == 404
     dead = begun(friend, egg, "rose.egg", id)
-    node.daemon.wait_for(lambda: len(parts(node)) == 1, 30, "it to come in")
+    node.daemon.wait_for(lambda: len(parts(node)) == 1, what="it to come in")
     headers = {"Content-Type": OCTETS, "X-Rappd-Name": "rose.egg", "X-Rappd-Id": id}
     first = friend.request("POST", "/eggs", egg, headers=headers)
     assert first.status == 200

@@ -191,7 +191,7 @@ def test_any_frames(node: Node, mine: PlainMachine, protocol: str, frames: list[
                     )
             asked = mine.help()
             await line.send(asked)
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(100):
                 while True:
                     message = await line.receive()
                     assert message.type in (aiohttp.WSMsgType.TEXT, aiohttp.WSMsgType.BINARY), message

@@ -33,17 +33,15 @@ class Network:
 
     def __init__(self, **says: Any) -> None:
         self.says, self.asked, self.cancelled = says, [], []  # type: ignore[var-annotated]
-        machines: Any = SimpleNamespace(
-            greetings=SimpleNamespace(of=_greeting),
-            peer_store=SimpleNamespace(get={one.fingerprint: one for one in BY_NAME.values()}.get),
-        )
-        peers: Any = SimpleNamespace(ask_recorded=self._ask)
+        greetings: Any = SimpleNamespace(of=_greeting)
+        peers: Any = SimpleNamespace(get={one.fingerprint: one for one in BY_NAME.values()}.get)
+        tools: Any = SimpleNamespace(ask_recorded=self._ask)
         gateways: Any = SimpleNamespace(
             names=lambda: list(self.says),
             fingerprint=lambda name: BY_NAME[name].fingerprint if name in self.says else None,
             peer=self._peer,
         )
-        self.tools = GatewayTools(machines, peers, gateways)
+        self.tools = GatewayTools(peers, greetings, tools, gateways)
 
     async def ask(self, tool: RemoteTool, caller: Caller = OWNER) -> Any:
         [endpoint] = self.tools.endpoints([tool])

@@ -16,7 +16,7 @@ from neighborhoods.peer import Peer
 from rappd.errors import NotFoundError
 from rappd.federation.gateways import Gateways, fingerprint_in
 from rappd.notices.notices import Notices
-from rappd.organism.in_force import OrganismInForce
+from rappd.organism.organism_in_force import OrganismInForce
 
 PUBLIC = Ed25519PrivateKey.from_private_bytes(b"\x01" * 32).public_key()
 RAW = PUBLIC.public_bytes_raw()

@@ -11,7 +11,7 @@ from collections.abc import Callable
 import pytest
 from fixtures.running_daemon import agent_source
 
-from agents.workers.started_processes import children, descendants
+from agents.runtimes.python.pools.started_processes import children, descendants
 from envelopes.envelope import THREAD
 from tests.rappd.federation.conftest import Node
 
@@ -37,11 +37,11 @@ return "again"
     node.daemon.drop("again_agent.py", source)
     node.start()
     mine = node.peer("mine")
-    cut = mine.help("Counted", {"tell": "cut", "seconds": 3}, **more)
-    again = mine.help("Again", {"seconds": 3}, **more)
+    cut = mine.help("Counted", {"tell": "cut", "seconds": 25}, **more)
+    again = mine.help("Again", {"seconds": 8}, **more)
     got = mine.request("POST", "/envelopes/batch", [cut, again])
     assert [one["data"]["state"] for one in got.json] == ["accepted", "accepted"]
-    until = time.monotonic() + 20
+    until = time.monotonic() + 100
     while not (node.counted() and node.counted("again")) and time.monotonic() < until:
         time.sleep(0.02)
     node.daemon.kill()
@@ -57,7 +57,7 @@ return "again"
     assert [one["verb"] for one in node.records(again["id"])] == ["HELP", "DONE"]
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process(zygote=True)
 def test_killed_worker_interrupts_its_call_alone(make: Callable[..., Node]) -> None:
     node = make().start()
     mine = node.peer("mine")

@@ -33,7 +33,7 @@ def test_listeners_that_ask_at_once_get_the_same_pair(home: Home) -> None:
     identity, together = home.identity(), Barrier(4)
 
     def ask(_: int) -> NodeIdentity:
-        together.wait(10)
+        together.wait(100)
         return material(home, identity)
 
     with ThreadPoolExecutor(4) as pool:

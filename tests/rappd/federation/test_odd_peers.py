@@ -72,7 +72,7 @@ def test_agents_of_another_shape_leave_every_view_whole(node: Node, odd: Any) ->
     called = node.daemon.cli("call", f"{who.name}:Nosuch", "--wait", "1")
     assert (called.returncode, "Traceback" in called.stderr) == (8, False), called.stderr
     assert node.owner("GET", f"/peers/{who.name}")[1]["peer"]["agents_here"] == []
-    assert f"the HELLO of {who.name} has no documented shape in" in node.daemon.log
+    node.daemon.wait_for_log(f"the HELLO of {who.name} has no documented shape in")
 
 
 def test_a_peer_without_snapshots_is_told_as_that(node: Node, mine: PlainMachine) -> None:

@@ -49,7 +49,7 @@ def test_peer_name_stays_one_harmless_line(node: Node) -> None:
     def row() -> Any:
         return node.owner("GET", f"/peers/{known}")[1]["peer"]
 
-    node.daemon.wait_for(lambda: row()["called"] != known, 30, "its new name")
+    node.daemon.wait_for(lambda: row()["called"] != known, what="its new name")
     called = row()["called"]
     assert called.isprintable()
     assert called.startswith("gar")

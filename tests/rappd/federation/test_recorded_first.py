@@ -1,8 +1,7 @@
-"""A call stands in its caller's record before the other machine hears of it, whoever in the caller asks."""
+"""A call stands in its caller's record before the other machine hears of it, whichever part of the caller asks."""
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 import threading
 import time
@@ -23,12 +22,14 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import StoreError
+from rappd.federation.availability import Availability
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.session_guests import SessionGuests
 from rappd.sessions.guests import Guest
 from rappd.store import connections
 from rappd.store.store import Store
 from tests.rappd.federation_service.test_legacy import Published
+from twins.background_tasks import BackgroundTasks
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +104,7 @@ def test_nothing_is_sent_before_its_help_is_committed(
         asking.start()
         time.sleep(1)  # the lock lasts that long
         assert sent() == before, "it is not sent while it cannot be recorded"
-    asking.join(30)
+    asking.join(100)
     assert answers == ["done"]
     assert sent() == before + 1
 
@@ -118,23 +119,31 @@ class Guests:
     def __init__(self, store: Store) -> None:
         self.store, self.asked = store, list[str]()
         self.dispatcher = Dispatcher(store)
-        ready = asyncio.Event()
-        ready.set()
-        machines: Any = SimpleNamespace(
-            dispatcher=self.dispatcher,
-            node=SimpleNamespace(id="brainstem_desk", identity=SimpleNamespace(fingerprint="cd" * 32)),
-            available=ready.wait,
-            ready=ready,
-            peer_store=SimpleNamespace(get={PEER.fingerprint: PEER}.get),
-            greetings=SimpleNamespace(of=lambda fingerprint: SimpleNamespace(agents=())),
-            parts=SimpleNamespace(
-                presence=SimpleNamespace(presence=lambda fingerprint: SimpleNamespace(state="here")),
-                resolver=SimpleNamespace(legacy=self._legacy),
-            ),
-        )
+        availability = Availability()
+        availability.started()
+        node: Any = SimpleNamespace(id="brainstem_desk", identity=SimpleNamespace(fingerprint="cd" * 32))
+        peers: Any = SimpleNamespace(get={PEER.fingerprint: PEER}.get)
+        greetings: Any = SimpleNamespace(of=lambda fingerprint: SimpleNamespace(agents=()))
+        presence: Any = SimpleNamespace(presence=lambda fingerprint: SimpleNamespace(state="here"))
+        resolver: Any = SimpleNamespace(legacy=self._legacy)
         calls: Any = SimpleNamespace(ask=self._ask, ask_published=self._ask_published)
         gateways: Any = SimpleNamespace()  # nobody is invited by name here
-        self.guests = SessionGuests(machines, calls, PeerToolGateway(machines, calls), gateways)
+        tasks = BackgroundTasks("failed")
+        tools = PeerToolGateway(
+            node.id, availability, peers, presence, greetings, self.dispatcher, calls, tasks
+        )
+        self.guests = SessionGuests(
+            node,
+            availability,
+            peers,
+            presence,
+            resolver,
+            greetings,
+            self.dispatcher,
+            calls,
+            tools,
+            gateways,
+        )
 
     async def say(self, guest: Guest) -> dict[str, Any]:
         data = {"user_input": "hello", "guest": {"peer": guest.peer, "written": guest.written}}

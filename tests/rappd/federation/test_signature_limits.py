@@ -13,7 +13,7 @@ from envelopes.errors import BadTokenError
 from rappd.daemon.rate_limit import RateLimitedError
 from rappd.dispatch.rights import Caller
 from rappd.federation.request_auth import STRANGER
-from rappd.listeners.admission import ENTRANCE
+from rappd.listeners.connection_admission import ENTRANCE
 from rappd.listeners.federation.app import set_limits
 from rappd.listeners.federation.callers import FEDERATION, RequestSender
 
@@ -34,7 +34,7 @@ class Checks:
 def _by(checks: Checks, who: Caller = STRANGER, app: Any = None) -> RequestSender:
     if app is None:
         app = {
-            FEDERATION: SimpleNamespace(parts=SimpleNamespace(credentials=checks)),
+            FEDERATION: SimpleNamespace(credentials=checks),
             ENTRANCE: SimpleNamespace(mark_authenticated=lambda protocol: None),
         }
         set_limits(app)

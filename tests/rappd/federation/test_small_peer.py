@@ -48,7 +48,7 @@ class SmallPeer:
         for line in stream:
             self.printed.put(line.rstrip("\n"))
 
-    def hear(self, what: str = "", seconds: float = 30) -> str:
+    def hear(self, what: str = "", seconds: float = 100) -> str:
         """The next line that it prints and that holds this."""
         heard: list[str] = []
         while True:
@@ -154,13 +154,13 @@ def test_what_waited_comes_on_its_line_and_is_done_once(node: Node, small: Any) 
     assert (code, found["call"]["state"]) == (8, "queued")
     peer.start("run")
     id = found["call"]["id"]
-    node.daemon.wait_for(lambda: state_of(node, id) == "done", 20, "the call that waited")
+    node.daemon.wait_for(lambda: state_of(node, id) == "done", what="the call that waited")
     assert node.records(id)[-1]["data"]["result"] == "noted: early"
-    code, again = called(node, "attic:Note", "--args", '{"text": "late", "seconds": 3}', "--wait", "0.5")
+    code, again = called(node, "attic:Note", "--args", '{"text": "late", "seconds": 8}', "--wait", "0.5")
     assert (code, again["call"]["state"]) in ((8, "queued"), (8, "accepted"))
     id = again["call"]["id"]
-    node.daemon.wait_for(lambda: state_of(node, id) == "accepted", 20, "its word that it has begun")
-    node.daemon.wait_for(lambda: state_of(node, id) == "done", 20, "the call that took longer than the wait")
+    node.daemon.wait_for(lambda: state_of(node, id) == "accepted", what="its word that it has begun")
+    node.daemon.wait_for(lambda: state_of(node, id) == "done", what="the call that took longer than the wait")
     assert node.records(id)[-1]["data"]["result"] == "noted: late"
     assert peer.notes == ["early", "late"]
 
@@ -168,12 +168,12 @@ def test_what_waited_comes_on_its_line_and_is_done_once(node: Node, small: Any) 
 def test_work_that_outlasts_the_line_is_answered_on_the_next_one(node: Node, small: Any) -> None:
     peer = small("cellar").pair(node).start("run")
     peer.hear("the line is open")
-    code, found = called(node, "cellar:Note", "--args", '{"text": "salt", "seconds": 3}', "--wait", "0.5")
+    code, found = called(node, "cellar:Note", "--args", '{"text": "salt", "seconds": 12}', "--wait", "4")
     assert (code, found["call"]["state"]) == (8, "accepted")
     node.daemon.stop()
     node.start()
     id = found["call"]["id"]
-    node.daemon.wait_for(lambda: state_of(node, id) == "done", 30, "the answer")
+    node.daemon.wait_for(lambda: state_of(node, id) == "done", what="the answer")
     assert node.records(id)[-1]["data"]["result"] == "noted: salt"
     assert peer.notes == ["salt"]
 
@@ -185,12 +185,14 @@ def test_killed_in_the_middle_it_says_so_and_does_it_no_second_time(node: Node, 
         target=called, args=(node, "shed:Note", "--args", '{"text": "a", "seconds": 60}')
     )
     asking.start()
-    node.daemon.wait_for(lambda: peer.notes == ["a"], 20, "the work to begin")
+    node.daemon.wait_for(lambda: peer.notes == ["a"], what="the work to begin")
     peer.kill()
-    asking.join(30)
+    asking.join(100)
     (row,) = (one for one in node.owner("GET", "/outbox")[1]["outbox"] if one["to"] == "shed")
     peer.start("run")
-    node.daemon.wait_for(lambda: state_of(node, row["id"]) == "failed", 30, "its word about what was cut off")
+    node.daemon.wait_for(
+        lambda: state_of(node, row["id"]) == "failed", what="its word about what was cut off"
+    )
     assert node.records(row["id"])[-1]["data"]["reason"] == "interrupted"
     assert peer.notes == ["a"]
 
@@ -198,8 +200,8 @@ def test_killed_in_the_middle_it_says_so_and_does_it_no_second_time(node: Node, 
 def test_its_own_question_outlives_the_line(node: Node, small: Any) -> None:
     peer = small("porch").pair(node).start("run")
     peer.hear("the line is open")
-    peer.type(':Counted {"tell": "porch", "seconds": 2}')
-    node.daemon.wait_for(lambda: "porch" in node.counted(), 20, "the work to begin")
+    peer.type(':Counted {"tell": "porch", "seconds": 25}')
+    node.daemon.wait_for(lambda: "porch" in node.counted(), what="the work to begin")
     node.daemon.stop()
     node.start()
     assert peer.hear("ERROR|DONE", 60) == 'ERROR "This was cut off before it was done."'
@@ -236,7 +238,7 @@ def test_with_its_listener_it_is_called_without_a_line_of_its_own(node: Node, sm
         )
         status, reply = posted(node, port, asked)
         assert (status, reply["verb"], reply["data"]) == (202, "ACK", {"state": "started"})
-        node.daemon.wait_for(lambda: posted(node, port, asked)[0] == 200, 20, "its answer from the journal")
+        node.daemon.wait_for(lambda: posted(node, port, asked)[0] == 200, what="its answer from the journal")
         assert posted(node, port, asked)[1]["data"] == {"result": "noted: tar"}
         assert peer.notes == ["oil", "tar"]
     finally:
@@ -254,7 +256,7 @@ def posted(node: Node, port: str, envelope: dict[str, Any]) -> tuple[int, Any]:
     """Posts an envelope of the node's to a listener; the status and the reply."""
     keys = node.daemon.home / "keys"
     context = client_context(None, TlsFiles(keys / "machine.pem", keys / "machine-key.pem"))
-    line = http.client.HTTPSConnection("127.0.0.1", int(port), context=context, timeout=30)
+    line = http.client.HTTPSConnection("127.0.0.1", int(port), context=context, timeout=100)
     line.request("POST", "/envelopes", json.dumps(envelope))
     answer = line.getresponse()
     found = answer.status, json.loads(answer.read())

@@ -151,7 +151,7 @@ def test_read_twin_more_at_once_than_allowed_is_refused(node: Node, mine: PlainM
         for one in begun_ones:
             one.close()
     path = f"/snapshot/twins/{homes.TWIN}"
-    node.daemon.wait_for(lambda: mine.request("GET", path).status == 200, 30, "room again")
+    node.daemon.wait_for(lambda: mine.request("GET", path).status == 200, what="room again")
 
 
 def test_read_twin_while_it_answers_waits_for_the_end_of_the_call(node: Node, mine: PlainMachine) -> None:
@@ -169,7 +169,7 @@ def test_read_twin_while_it_answers_waits_for_the_end_of_the_call(node: Node, mi
     call = threading.Thread(target=mine.post, args=(asked,))
     call.start()
     folder = node.daemon.home / "twins" / key / ".brainstem_data"
-    node.daemon.wait_for((folder / "one.txt").exists, 30, "the call to be half done")
+    node.daemon.wait_for((folder / "one.txt").exists, what="the call to be half done")
     found = names(mine.request("GET", f"/snapshot/twins/{key}").body)
     call.join()
     assert {".brainstem_data/one.txt", ".brainstem_data/two.txt"} <= found
@@ -177,7 +177,7 @@ def test_read_twin_while_it_answers_waits_for_the_end_of_the_call(node: Node, mi
 
 def begun(machine: PlainMachine) -> tuple[http.client.HTTPConnection, int]:
     """A stream of which only the head has been read, and its size."""
-    connection = machine.connect(timeout=20)
+    connection = machine.connect(timeout=100)
     connection.request("GET", f"/snapshot/twins/{homes.TWIN}")
     response = connection.getresponse()
     assert response.status == 200

@@ -46,7 +46,7 @@ def scripted(model: FakeModel) -> Iterator[None]:
 async def told(line: PlainLine, id: str) -> list[dict[str, Any]]:
     """Every envelope on that id until one that ends it."""
     found: list[dict[str, Any]] = []
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(100):
         while not found or found[-1]["verb"] == "STREAM":
             one = await line.hear()
             if one["id"] == id:
@@ -136,10 +136,10 @@ def test_two_follow_one_work(node: Node, mine: PlainMachine) -> None:
     first = threading.Thread(target=lambda: got.append(mine.post(asked, headers=EVENTS)))
     first.start()
     path = f"/envelopes/{asked['id']}/stream"
-    until = time.monotonic() + 20
+    until = time.monotonic() + 100
     while (second := mine.request("GET", path)).status == 404 and time.monotonic() < until:
         time.sleep(0.05)
-    first.join(30)
+    first.join(100)
     assert events(second.body) == events(got[0].body)
 
 
@@ -216,7 +216,7 @@ async def test_answers_are_not_answered_without_end(mine: PlainMachine) -> None:
         await line.send_str("no envelope")
         await line.send(asked)
         found = []
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             while not found or found[-1]["id"] != asked["id"]:
                 found.append(await line.hear())
         assert [one["verb"] for one in found] == ["ERROR", "DONE"]
@@ -247,7 +247,7 @@ async def test_excess_on_a_connection_is_postponed_alone(node: Node, mine: Plain
 async def test_a_line_takes_no_frame_that_is_too_large(mine: PlainMachine) -> None:
     async with line_of(mine) as line:
         await line.send_str("x" * (3 << 20))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             message = await line.receive()
         assert message.type in (aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED, aiohttp.WSMsgType.ERROR)
     assert (await asyncio.to_thread(mine.post, mine.help())).verb == "DONE"

@@ -102,7 +102,7 @@ def test_a_program_may_fetch_its_own_answer(node: Node) -> None:
     asked = who.help("Counted", {"tell": "program", "seconds": 1}, _x_deadline=0.2)
     assert who.post(asked, certificate=False, token=token).verb == "ACK"
     path = f"/envelopes/{asked['id']}"
-    until = time.monotonic() + 20
+    until = time.monotonic() + 100
     while (
         got := who.request("GET", path, certificate=False, token=token)
     ).status == 202 and time.monotonic() < until:
@@ -234,7 +234,7 @@ def test_repeats_and_refusals_use_nothing_up(node: Node) -> None:
     assert {one["verb"] for one in batch.json} <= {"ACK", "DONE"}
     third = holder.post(signed(holder.help("Counted", {"tell": "repeat3"})), certificate=False)
     assert (third.status, third.data["reason"]) == (403, "used_up")
-    node.daemon.wait_for(lambda: "repeat2" in node.counted(), 20, "the batch to be worked on")
+    node.daemon.wait_for(lambda: "repeat2" in node.counted(), what="the batch to be worked on")
     assert [one for one in node.counted() if one.startswith("repeat")] == ["repeat", "repeat2"]
 
 

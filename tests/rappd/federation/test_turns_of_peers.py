@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -126,11 +125,9 @@ def test_two_brainstems_that_ask_each_other_come_to_an_end(
         return calls(*wanted)
 
     model.will(*[pass_on] * 40)
-    started = time.monotonic()
-    status, found = desk.owner("POST", "/call", {"peer": "pi", "text": "who knows?", "wait": 60})
+    status, found = desk.owner("POST", "/call", {"peer": "pi", "text": "who knows?", "wait": 100})
     assert status == 200, found
     assert found["call"]["state"] == "done", found
-    assert time.monotonic() - started < 60
     assert len(model.asked) < 20
     whole = json.dumps(found) + json.dumps(model.asked)
     assert "came round again" in whole or "I cannot ask" in whole
@@ -140,7 +137,7 @@ def test_a_call_is_streamed_to_its_owner_and_can_be_stopped(
     desk_and_pi: tuple[Node, Node, FakeModel],
 ) -> None:
     desk, pi, model = desk_and_pi
-    desk.daemon.wait_for(lambda: desk.owner("GET", "/peers/pi")[1]["peer"]["agents"] > 0, 30, "pi's HELLO")
+    desk.daemon.wait_for(lambda: desk.owner("GET", "/peers/pi")[1]["peer"]["agents"] > 0, what="pi's HELLO")
     model.will(calls(("Counted", {"tell": "one", "seconds": 0.3})), says("all of it"))
     answer = desk.daemon.request("POST", "/call/stream", {"peer": "pi", "text": "go"}, control=True)
     told = [json.loads(row[6:]) for row in answer.body.decode().splitlines() if row.startswith("data: ")]
@@ -160,10 +157,10 @@ def test_a_call_is_streamed_to_its_owner_and_can_be_stopped(
         target=lambda: got.append(desk.daemon.request("POST", "/call/stream", asked, control=True))
     )
     waiting.start()
-    assert model.reached.wait(20)
+    assert model.reached.wait(100)
     status, found = desk.owner("POST", "/call/cancel", {"peer": "pi", "id": call})
     assert status == 200, found
-    waiting.join(30)
+    waiting.join(100)
     last = json.loads(got[0].body.decode().strip().rpartition("data: ")[2])
     assert (last["call"]["state"], last["call"]["code"], last["call"]["status"]) == ("failed", "stopped", 499)
     assert pi.records(call)[-1]["data"]["reason"] == "stopped"

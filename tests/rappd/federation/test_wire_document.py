@@ -20,7 +20,7 @@ from envelopes.errors import ReportableError
 from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
 from envelopes.payloads import core
 from envelopes.payloads.schemas import xsd_of_all
-from neighborhoods.delivery import outbox, protocols, retry
+from neighborhoods.delivery import delivery_route, outbox, retry
 from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.pairing import code_pairing, initiator, responder
@@ -30,7 +30,7 @@ from rappd.dispatch import turns
 from rappd.features.eggs import received as received_eggs
 from rappd.features.features import all_operations
 from rappd.federation import inbound
-from rappd.listeners import admission, bodies
+from rappd.listeners import bodies, connection_admission
 from rappd.listeners.federation import envelopes as envelope_routes
 from rappd.listeners.federation import pairing as pairing_routes
 from rappd.listeners.federation import xml_messages
@@ -107,6 +107,7 @@ def reasons() -> set[tuple[str, str]]:
         ahead += one.__subclasses__()
         if isinstance(one.code, str):
             found.add((str(one.status), one.code))
+        found |= {(str(refusal.status), code) for code, refusal in one.refusals.items()}
     return found
 
 
@@ -136,14 +137,14 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"at most {wire.MAX_BYTES >> 20} MiB and {wire.MAX_DEPTH} levels deep",
         f"{envelope_routes.FOR_STRANGERS >> 10} KiB of a stranger",
         f"did not come to its end in {bodies.BODY_SECONDS:g} s",
-        f"A stranger's connection lives {admission.STRANGER_SECONDS:g} s at most",
+        f"A stranger's connection lives {connection_admission.STRANGER_SECONDS:g} s at most",
         f"A lone `:` every {envelope_routes.BEAT:g} s",
         f"above 0, at most {envelope_module.LONGEST_WAIT}",
         f"16 hex digits, {envelope_module.LONGEST_PATH} at most",
         f"seconds, {inbound.WAIT:g} without one",
         f"holds a request {inbound.LONGEST_WAIT:g} s at most",
         "after {:g}, {:g} and {:g} s, each a fifth longer or shorter".format(*retry.PAUSES),
-        "the status was {}, {}, {}, {}, {} or {}".format(*sorted(protocols.RETRIABLE)),
+        "the status was {}, {}, {}, {}, {} or {}".format(*sorted(delivery_route.RETRIABLE)),
         f"up to {pace.batch} envelopes or {pace.batch_octets >> 10} KiB in a batch",
         f"again in {pace.first_pause:g} s, doubling to {pace.longest_pause:g} s",
         f"A ping goes after {peer_connection.HEARTBEAT:g} s in which nothing came",
@@ -187,7 +188,7 @@ def test_announcements_have_the_form_that_the_page_says() -> None:
     txt: dict[bytes, bytes | None] = {
         key.encode(): value.encode() for key, value in made.properties().items()
     }
-    found = announcement.read({**txt, b"door": b"7777"}, 7443, ["192.168.1.12"], at=0)
+    found = announcement.read({**txt, b"port": b"7777"}, 7443, ["192.168.1.12"], at=0)
     assert found is not None and found.port == 7777
     assert announcement.read({**txt, b"v": b"2"}, 7443, ["192.168.1.12"], at=0) is None
 

@@ -109,7 +109,7 @@ async def test_the_dialogue_on_the_page_happens_as_it_stands_there(node: Node, d
 def test_the_line_opens_as_the_page_says(node: Node, desk: PlainMachine) -> None:
     (text,) = blocks("line-opening")
     asked, _, told = text.partition("\n\n")
-    got = desk.raw(f"{asked}\n\n".replace("\n", "\r\n").encode(), timeout=2)
+    got = desk.raw(f"{asked}\n\n".replace("\n", "\r\n").encode(), until=b"\r\n\r\n")
     head = got.partition(b"\r\n\r\n")[0].decode().splitlines()
     assert set(told.strip().splitlines()) <= set(head)
 

@@ -18,7 +18,7 @@ from spake2.parameters.ed25519 import ParamsEd25519
 
 from envelopes.identity import pairing_proof
 from envelopes.identity.node_card import NodeCard
-from envelopes.identity.wordlist import WORDS
+from envelopes.identity.pairing_proof import WORDS
 from neighborhoods.pairing import messages
 from tests.rappd.federation.wire_page import SECTION, blocks, introductions, key_of, plain, rows, shown, whole
 

@@ -148,6 +148,9 @@ def test_listener_is_asked_and_answers_in_xml(node: Node, counter: PlainMachine)
     found = payload(counter)
     assert (found["status"], found["ns"], found["root"]) == (200, CALCULATOR, "result")
     assert found["texts"] == {"value": "0.3"}
+    thread = json.loads(node.daemon.cli("threads", "list", "--json").stdout)["threads"][0]["id"]
+    shown = node.daemon.cli("threads", "show", thread).stdout
+    assert "calculator <calculate><a>0.1</a>" in shown and "<result><value>0.3</value></result>" in shown
     assert payload(counter, "")["texts"] == {"value": "0.3"}, "without a namespace the root counts"
     named = payload(counter, to=f"calculator_{node.fingerprint[:16]}")
     assert named["texts"] == {"value": "0.3"}
@@ -195,10 +198,30 @@ def test_privileged_message_is_a_security_event_in_json_too(node: Node, desk: Pl
     assert payload_of(desk, f'<shutdown xmlns="{ns}"/>')["code"] == 403
     data = {"ns": ns, "root": "shutdown", "body": "<shutdown/>"}
     assert desk.post(desk.envelope("HELP", data)).json["data"]["code"] == 403
-    assert (
-        node.daemon.log.count("security: a privileged message came to the listener for other machines") == 2
-    )
+    event = "security: a privileged message came to the listener for other machines"
+    node.daemon.wait_for(lambda: node.daemon.log.count(event) == 2, what="both, in the log")
     assert desk.post(desk.envelope("HELP", {"agent": "Clock", "args": {"zone": ns}})).verb == "DONE"
+
+
+@pytest.mark.parametrize("way", ["JSON", "XML", "XML as JSON", "pairing", "webhook"])
+def test_privileged_message_of_a_stranger_is_a_security_event(
+    node: Node, desk: PlainMachine, way: str
+) -> None:
+    payload = {"ns": PRIVILEGED, "root": "shutdown", "body": "<shutdown/>"}
+    xml = f'<privileged-msg xmlns="{PRIVILEGED}"><payload/></privileged-msg>'.encode()
+    path, raw, kind = {
+        "JSON": ("/envelopes", json.dumps(desk.envelope("HELP", payload)).encode(), ""),
+        "XML": ("/envelopes", xml, XML),
+        "XML as JSON": ("/envelopes", xml, ""),
+        "pairing": ("/pairing", json.dumps({"step": "offer", **payload}).encode(), ""),
+        "webhook": ("/hooks/nobody", json.dumps(payload).encode(), ""),
+    }[way]
+    before = node.daemon.log.count("security: a privileged message")
+    headers = {"Content-Type": kind or "application/json; charset=utf-8"}
+    reply = desk.request("POST", path, raw, headers=headers, certificate=False)
+    assert reply.status in (401, 403, 415), reply.body
+    node.daemon.wait_for_log("security: a privileged message")
+    node.daemon.wait_for(lambda: node.daemon.log.count("security: a privileged message") == before + 1)
 
 
 def test_core_says_what_there_is_and_its_schema(counter: PlainMachine) -> None:
@@ -285,23 +308,27 @@ def test_program_signs_in_gets_its_catalog_and_is_answered(node: Node) -> None:
 
     async def talk() -> None:
         async with connected(node, first=sign_in("console", code(token))) as socket:
-            catalog = etree.fromstring((await socket.receive_str(timeout=10)).encode())
+            catalog = etree.fromstring((await socket.receive_str(timeout=100)).encode())
             rows = [(one.get("name"), one.get("namespace"), one.get("root")) for one in catalog]
             assert rows == [("Clock", "https://xml-pipeline.org/ns/agents/Clock/v1", "clock")]
             me = catalog.get("from")
             await socket.send_str(message(me, CLOCK))
-            said = read(await socket.receive_bytes(timeout=20))
+            said = read(await socket.receive_str(timeout=100))
             assert (said["verb"], said["to"], said["data"]["result"]) == ("DONE", me, "it is now")
             await socket.send_str(message(me, {"agent": "Secret", "args": {}}))
-            said = read(await socket.receive_bytes(timeout=20))
+            said = read(await socket.receive_str(timeout=100))
             assert (said["verb"], said["data"]["code"]) == ("ERROR", 403)
             await socket.send_str(message("core", CLOCK))
-            assert read(await socket.receive_bytes(timeout=20))["data"]["reason"] == "wrong_sender"
+            assert read(await socket.receive_str(timeout=100))["data"]["reason"] == "wrong_sender"
             await socket.send_str(f'<privileged-msg xmlns="{PRIVILEGED}"><payload/></privileged-msg>')
-            said = read(await socket.receive_bytes(timeout=20))
+            said = read(await socket.receive_str(timeout=100))
             assert said["data"]["code"] == 403 and said["data"]["msg"] == "Not allowed."
             await socket.send_str("nonsense")
-            assert read(await socket.receive_bytes(timeout=20))["data"]["reason"] == "malformed"
+            assert read(await socket.receive_str(timeout=100))["data"]["reason"] == "malformed"
+            await socket.send_bytes(message(me, CLOCK).encode())
+            assert read(await socket.receive_bytes(timeout=100))["verb"] == "DONE", (
+                "in the kind that it came in"
+            )
 
     asyncio.run(talk())
 
@@ -324,7 +351,7 @@ def test_each_code_counts_once(node: Node) -> None:
 
     async def comes_in() -> None:
         async with connected(node, first=sign_in("once", digits)) as socket:
-            assert "catalog" in await socket.receive_str(timeout=10)
+            assert "catalog" in await socket.receive_str(timeout=100)
 
     asyncio.run(comes_in())
     assert refused(node, sign_in("once", digits)) == 1008
@@ -353,6 +380,7 @@ def test_five_wrong_codes_are_banned_and_the_sixth_is_not_looked_at(make: Callab
     for _ in range(5):
         assert refused(node, sign_in("console", wrong)) == 1008
     assert refused(node, sign_in("console", code(token))) == 1008
+    node.daemon.wait_for(lambda: node.daemon.log.count("a wrong code") >= 5, what="five in the log")
     assert node.daemon.log.count("a wrong code") == 5
 
 
@@ -361,7 +389,7 @@ def test_revoked_access_ends_its_connection(node: Node) -> None:
 
     async def talk() -> None:
         async with connected(node, first=sign_in("short", code(token))) as socket:
-            me = etree.fromstring((await socket.receive_str(timeout=10)).encode()).get("from")
+            me = etree.fromstring((await socket.receive_str(timeout=100)).encode()).get("from")
             await asyncio.to_thread(node.owner, "DELETE", f"/tokens/{token['jti']}")
             await socket.send_str(message(me, CLOCK))
             await socket.receive(10)
@@ -394,7 +422,7 @@ def test_used_code_stays_used_over_a_restart(make: Callable[..., Node]) -> None:
 
     async def comes_in() -> None:
         async with connected(node, first=sign_in("console", digits)) as socket:
-            assert "catalog" in await socket.receive_str(timeout=10)
+            assert "catalog" in await socket.receive_str(timeout=100)
 
     asyncio.run(comes_in())
     node.daemon.stop()
@@ -470,6 +498,10 @@ def test_spawned_thread_is_gone_on_with_by_its_rendered_path_or_its_id(
     root, _ = threads_of(spawned)
     assert (status, etree.QName(spawned[1]).localname) == (200, "thread-spawned")
     assert spawned[1].findtext(f"{{{CORE}}}name") == "deep.er"
+    assert spawned[0].findtext(f"{{{ENVELOPE_NS}}}from") == "core"
+    above = spawned[1].findtext(f"{{{CORE}}}parent_id")
+    assert threads_of(sent(clerk, SUM, thread=above)[1]) == (root, root), "the thread above, by its id"
+    assert sent(desk, SUM.replace("calculate", "clock"), thread=above)[0] == 404, "another caller's"
     assigned = spawned[1].findtext(f"{{{CORE}}}assigned_id")
     for name in (f"{root}.deep.er", assigned):
         status, answer = sent(clerk, SUM, thread=name)
@@ -480,6 +512,38 @@ def test_spawned_thread_is_gone_on_with_by_its_rendered_path_or_its_id(
         assert (status, json.loads(refused[1].text)["reason"]) == (404, "unknown_thread"), name
     body = SUM.replace("calculate", "clock")
     assert sent(desk, body, thread=f"{root}.deep.er")[0] == 404, "another caller's"
+
+
+COUNT = """
+from dataclasses import dataclass
+from agents.listener import listener
+
+@listener(category="tests")
+@dataclass
+class Tally:
+    "Counts letters."
+    word: str
+
+def tally(payload: Tally) -> str:
+    return str(len(payload.word))
+"""
+
+
+@pytest.mark.parametrize("address", ["Fern", "fern-KEY"])
+def test_payload_for_a_sleeping_twin_wakes_it_for_who_may_ask_something_of_it(
+    node: Node, clerk: PlainMachine, address: str
+) -> None:
+    key = node.owner("POST", "/twins", {"name": "Fern"})[1]["key"]
+    (node.daemon.home / "twins" / key / "agents" / "tally_listener.py").write_text(COUNT)
+    node.owner("POST", f"/twins/{key}/stop", {})
+    friend = node.peer(f"friend-{key[:6]}", "friend", [f"HELP.{key}.tally"])
+    name = address.replace("KEY", key[:8])
+    to, body = f"<to>{name}_{node.fingerprint[:16]}</to>", '<tally xmlns=""><word>four</word></tally>'
+    assert sent(clerk, body, to=to)[0] in (403, 404), "of which it may use nothing"
+    assert sent(friend, body.replace("tally", "other"), to=to)[0] == 403
+    status, answer = sent(friend, body, to=to)
+    assert (status, json.loads(answer[1].text)) == (200, {"result": "4"}), address
+    node.owner("POST", f"/twins/{key}/archive", {})
 
 
 def test_core_takes_the_rights_of_who_asks(clerk: PlainMachine) -> None:

@@ -110,7 +110,7 @@ def test_witness_contradicts_a_forged_log_signed_again(desk: Machine, shed: Mach
     else:
         assert "shed keeps anchor" in text
     assert code == 1
-    shed.wait_for(lambda: kept(shed, "desk").get("faults"), 30, "the shed to notice")
+    shed.wait_for(lambda: kept(shed, "desk").get("faults"), what="the shed to notice")
     shed.wait_for_log("security: desk sent anchor")
     told = shed.cli("threads", "witness")
     assert told.returncode == 1
@@ -146,7 +146,7 @@ def test_witness_contradicts_an_older_home(desk: Machine, shed: Machine, tmp_pat
 
 def test_friends_get_and_keep_no_anchors(desk: Machine, shed: Machine) -> None:
     pair(desk, shed, "friend")
-    desk.wait_for(lambda: desk.row("shed")["presence"] == "here", 30, "the shed")
+    desk.wait_for(lambda: desk.row("shed")["presence"] == "here", what="the shed")
     desk.talk("hello")
     desk.stop()
     assert shed.owner("GET", "/anchors")["kept"] == []
@@ -180,7 +180,7 @@ def test_anchor_with_a_smaller_number_replaces_nothing(desk: Machine, shed: Mach
         )
         db.commit()
     desk.start()
-    desk.wait_for(lambda: desk.row("shed")["presence"] == "here", 30, "the shed")
+    desk.wait_for(lambda: desk.row("shed")["presence"] == "here", what="the shed")
     desk.wait_for_log("was changed")  # the list of threads does not belong to it, so nobody gets it
     after = kept(shed, "desk")
     assert (after["counter"], after["events"]) == (before["counter"], before["events"])

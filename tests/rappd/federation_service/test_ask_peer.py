@@ -17,7 +17,6 @@ from twins.trust.quarantine import QuarantineList
 WARM = agent_source(
     "Thermometer", 'return "18.4 degrees"', "Tells how warm it is.", '{"place": {"type": "string"}}'
 )
-SLOW = agent_source("Slow", 'import time; time.sleep(30); return "at last"', "Takes long.")
 IMPOSTOR = """
 from agents.basic_agent import BasicAgent
 
@@ -44,8 +43,9 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine,
     folder = tmp_path_factory.mktemp("asking")
     model = FakeModel()
     model.start()
-    desk = Machine(folder / "desk", "desk", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small")
-    pi = Machine(folder / "pi", "pi")
+    longer = {"RAPPD_AGENT_TIMEOUT": "300"}  # than AskPeer waits, on a busy machine, too
+    desk = Machine(folder / "desk", "desk", OPENAI_BASE_URL=model.url, OPENAI_MODEL="small", **longer)
+    pi = Machine(folder / "pi", "pi", **longer)
     pi.drop("thermometer_agent.py", WARM)
     try:
         for one in (desk, pi):
@@ -184,7 +184,7 @@ def test_who_is_away_is_asked_when_it_comes_back(tmp_path: Path) -> None:
         (waiting,) = desk.owner("GET", "/outbox?waiting=1")["outbox"]
         assert waiting["to"] == "pi"
         pi.start()
-        desk.wait_for(lambda: "18.4" in str(desk.events(waiting["thread"])), 60, "the answer")
+        desk.wait_for(lambda: "18.4" in str(desk.events(waiting["thread"])), what="the answer")
         talked = [e["data"].get("user_input") for e in desk.events(waiting["thread"])]
         assert "ask pi how warm it is" in talked  # it stands in the conversation that asked
         begun = [e for t in pi.threads() for e in t if e["verb"] == "HELP" and "user_input" in e["data"]]
@@ -262,12 +262,16 @@ def test_what_takes_longer_ends_up_in_the_conversations_record(
     network: tuple[Machine, Machine, FakeModel],
 ) -> None:
     desk, pi, model = network
-    pi.drop("slow_agent.py", SLOW.replace("time.sleep(30)", "time.sleep(27)"))
-    pi.wait_for(lambda: "Slow" in pi.agent_names(), 20, "the slow agent")
+    waits = (
+        'import os, time\n        while not os.path.exists(".brainstem_data/go"): time.sleep(0.02)\n        '
+    )
+    pi.drop("slow_agent.py", agent_source("Slow", f'{waits}return "at last"', "Takes long."))
+    pi.wait_for(lambda: "Slow" in pi.agent_names(), what="the slow agent")
     asked_by(model, peer="pi", agent="Slow")
     answer = desk.talk("let pi take its time", session_id="slow")
     assert answer["response"] == "There."
     assert results(model) == "pi works on it still; its answer will stand in this conversation's record."
+    (pi.data / "go").touch()
 
     def arrived() -> bool:
         return any(
@@ -279,7 +283,7 @@ def test_what_takes_longer_ends_up_in_the_conversations_record(
             for e in events
         )
 
-    desk.wait_for(arrived, 30, "the late answer")
+    desk.wait_for(arrived, what="the late answer")
 
 
 @pytest.mark.parametrize("came", ["dropped by its owner", "from an egg"])

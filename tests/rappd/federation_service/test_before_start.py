@@ -12,7 +12,7 @@ from rappd.daemon.startup import stop
 from rappd.errors import ConflictError
 from rappd.federation.node_identity import material
 from rappd.federation.peer_tools import PeerToolGateway
-from rappd.listeners.listening import upper_parts
+from rappd.listeners.open_listeners import upper_parts
 from rappd.settings.load import Settings
 
 
@@ -25,13 +25,23 @@ async def test_peer_tools_before_start_offer_no_peer(tmp_path: Path) -> None:
     daemon = await Daemon.open(home, settings, upper_parts(settings))
     try:
         await daemon.federation.load_peers()
-        await daemon.federation.peer_store.pair(card, "mine", "192.0.2.1:7443")
-        await daemon.federation.peer_store.offer("pi", True)
-        gateway = PeerToolGateway(daemon.federation, daemon.calls)
+        await daemon.machines.peer_store.pair(card, "mine", "192.0.2.1:7443")
+        await daemon.machines.peer_store.offer("pi", True)
+        m = daemon.machines
+        gateway = PeerToolGateway(
+            m.node.id,
+            m.availability,
+            m.peer_store,
+            m.presence,
+            m.greetings,
+            m.dispatcher,
+            daemon.calls,
+            m.tasks,
+        )
         assert gateway.offered() == []
         told = gateway.ask_peer()
         assert told is not None and told[1]["properties"]["peer"]["enum"] == ["pi"]
         with pytest.raises(ConflictError, match="cannot be reached yet"):
-            _ = daemon.federation.parts
+            m.outbox.now()
     finally:
         await stop(daemon)

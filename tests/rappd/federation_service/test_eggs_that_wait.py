@@ -135,7 +135,7 @@ class Network:
 
     def is_held_up(self) -> None:
         """Waits until half of it is under way."""
-        held = self.wire.held.wait(60)
+        held = self.wire.held.wait(100)
         assert held, (self.answer, self.outbox(), self.desk.log[-2000:], self.pi.log[-2000:])
 
     def outbox(self) -> list[dict[str, Any]]:
@@ -148,7 +148,7 @@ class Network:
 
     def waits_for_nothing(self) -> None:
         self.desk.wait_for(
-            lambda: not self.desk.owner("GET", "/outbox?waiting=1")["outbox"], 60, "nothing to wait any more"
+            lambda: not self.desk.owner("GET", "/outbox?waiting=1")["outbox"], what="nothing to wait any more"
         )
 
     def staged(self) -> list[Path]:
@@ -201,7 +201,7 @@ def test_an_egg_for_a_peer_that_is_away_waits_and_goes_by_itself(network: Networ
     (there,) = network.arrived()
     assert (there["name"], there["from"]) == ("garden.egg", "desk")
     assert pi.owner("POST", "/eggs/hatch", {"path": there["path"]})["hatched"]["name"] == "Garden"
-    network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
+    network.pi.wait_for(network.is_tidy, what="nothing to be left over")
 
 
 def test_where_the_peer_is_there_the_command_says_delivered(network: Network) -> None:
@@ -246,7 +246,7 @@ def test_killed_upload_arrives_whole_and_once(network: Network, killed: str) -> 
     (there,) = network.arrived()
     assert Path(there["path"]).read_bytes() == egg.read_bytes()
     assert [row["state"] for row in network.outbox()] == ["done"]
-    network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
+    network.pi.wait_for(network.is_tidy, what="nothing to be left over")
 
 
 @pytest.mark.own_process
@@ -254,7 +254,7 @@ def test_an_egg_whose_receipt_was_lost_does_not_come_twice(network: Network) -> 
     egg = network.egg(size=SOME)
     network.wire.mute(after=SOME)
     network.begins_to_send(egg)
-    network.pi.wait_for(network.arrived, 60, "the egg")
+    network.pi.wait_for(network.arrived, what="the egg")
     network.desk.kill()
     (there,) = network.arrived()
     network.pi.owner("DELETE", f"/eggs/arrived/{there['id']}")
@@ -263,7 +263,7 @@ def test_an_egg_whose_receipt_was_lost_does_not_come_twice(network: Network) -> 
     network.waits_for_nothing()
     assert [row["state"] for row in network.outbox()] == ["done"]
     assert network.arrived() == [], "its owner threw it away; it is not sent again"
-    network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
+    network.pi.wait_for(network.is_tidy, what="nothing to be left over")
 
 
 def test_one_that_nobody_wants_any_more_stays_here(network: Network) -> None:
@@ -274,12 +274,12 @@ def test_one_that_nobody_wants_any_more_stays_here(network: Network) -> None:
     (row,) = network.outbox()
     dropped = network.desk.cli("outbox", "drop", row["id"][:8])
     assert dropped.stdout.rstrip().endswith("Dropped: Egg garden.egg to pi.")
-    network.desk.wait_for(lambda: not network.staged(), 30, "its bytes to be gone")
+    network.desk.wait_for(lambda: not network.staged(), what="its bytes to be gone")
     network.wire.free()
     assert network.sends(network.egg("other.egg"))["sent"]["state"] == "done", "the next one goes"
     assert [row["name"] for row in network.arrived()] == ["other.egg"]
     assert [row["state"] for row in network.outbox()] == ["dropped", "done"]
-    network.pi.wait_for(network.is_tidy, 30, "nothing to be left over")
+    network.pi.wait_for(network.is_tidy, what="nothing to be left over")
 
 
 def test_what_waited_too_long_is_not_sent_any_more(network: Network) -> None:
@@ -292,7 +292,7 @@ def test_what_waited_too_long_is_not_sent_any_more(network: Network) -> None:
     network.pi.start()
     network.waits_for_nothing()
     assert [row["state"] for row in network.outbox()] == ["expired"]
-    network.desk.wait_for(lambda: not network.staged(), 30, "its bytes to be gone")
+    network.desk.wait_for(lambda: not network.staged(), what="its bytes to be gone")
     network.desk.knows("pi")
     assert network.arrived() == []
 
@@ -308,7 +308,7 @@ def test_a_refusal_is_told_at_once_and_nothing_waits(network: Network) -> None:
     network.pi.owner("POST", "/peers/desk/revoke")
     network.sends(network.egg("again.egg"), status=403)
     assert network.desk.owner("GET", "/outbox?waiting=1")["outbox"] == []
-    network.desk.wait_for(lambda: not network.staged(), 30, "their bytes to be gone")
+    network.desk.wait_for(lambda: not network.staged(), what="their bytes to be gone")
 
 
 def test_calls_do_not_wait_behind_an_egg(network: Network) -> None:

@@ -38,7 +38,7 @@ def network(
             pair(desk, other)
             desk.knows(other.name)
             desk.wait_for(
-                lambda other=other: "Search" in str(desk.row(other.name)["agents_here"]), 30, "agents"
+                lambda other=other: "Search" in str(desk.row(other.name)["agents_here"]), what="agents"
             )
         yield desk, pi, shed, model
     finally:

@@ -344,7 +344,7 @@ def test_named_agent_alone_is_offered_also_after_restart(network: Any) -> None:
         if start:
             daemon.stop()
             daemon.start()
-            daemon.wait_for(lambda: daemon.ask("GET", "/legacy")["legacy"]["open"], 30, "the door")
+            daemon.wait_for(lambda: daemon.ask("GET", "/legacy")["legacy"]["open"], what="the door")
         answer = json.loads(sent(kitchen, desk.address, {"user_input": "what time is it?"})[1])
         assert answer["agent_logs"] == "[Clock] noon"  # the first tool offered, in each round
         assert set(answer["agent_logs"].splitlines()) == {"[Clock] noon"}
@@ -393,7 +393,7 @@ def test_listener_follows_a_changed_address(network: Any) -> None:
     assert daemon.cli("peers", "legacy", "open", kitchen.address, "--yes").returncode == 0
     desk.move("10.77.0.50")
     daemon.wait_for(
-        lambda: daemon.ask("GET", "/legacy")["legacy"]["listening"] == ["10.77.0.50:7071"], 40, "the door"
+        lambda: daemon.ask("GET", "/legacy")["legacy"]["listening"] == ["10.77.0.50:7071"], what="the door"
     )
     assert sent(kitchen, "10.77.0.50", {"user_input": "hello"})[0] == 200
 

@@ -45,7 +45,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine,
             one.start()
         pair(desk, pi)
         desk.knows("pi")
-        desk.wait_for(lambda: len(desk.row("pi")["agents_here"]) > 0, 30, "pi's agents")
+        desk.wait_for(lambda: len(desk.row("pi")["agents_here"]) > 0, what="pi's agents")
         assert not [name for name in tools(desk, model) if name.endswith("_on_pi")], (
             "before the owner says so"
         )
@@ -101,7 +101,7 @@ def test_an_agent_here_keeps_its_name(network: tuple[Machine, Machine, FakeModel
     desk, _, model = network
     offer(desk, True)
     desk.drop("own_agent.py", OWN)
-    desk.wait_for(lambda: "Clock_on_pi" in desk.agent_names(), 20, "the agent here")
+    desk.wait_for(lambda: "Clock_on_pi" in desk.agent_names(), what="the agent here")
     try:
         found = tools(desk, model)
         assert found["Clock_on_pi"]["description"] == "The one of this machine."
@@ -110,7 +110,7 @@ def test_an_agent_here_keeps_its_name(network: tuple[Machine, Machine, FakeModel
         assert model.results() == {"Clock_on_pi": "mine", "Clock_on_pi_2": "noon on pi"}
     finally:
         (desk.agents / "own_agent.py").unlink()
-        desk.wait_for(lambda: "Clock_on_pi" not in desk.agent_names(), 20, "the agent here to go")
+        desk.wait_for(lambda: "Clock_on_pi" not in desk.agent_names(), what="the agent here to go")
 
 
 def test_without_a_model_they_are_found_too(
@@ -177,8 +177,7 @@ def test_a_guest_is_told_of_nothing_that_it_may_not_use(
     try:
         desk.wait_for(
             lambda: "Clock_on_pi" in tools(desk, model) and "secret_project" in model.system(0),
-            20,
-            "the broken file to be known",
+            what="the broken file to be known",
         )
         model.will(says("."))
         assert pi.call("desk", text="what is there?")["result"] == "."

@@ -46,7 +46,7 @@ def machines(tmp_path: Path) -> Iterator[tuple[Machine, Machine, Machine]]:
 def run(machine: Machine, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, **machine.environment}
     return subprocess.run(
-        [RAPPD, "neighborhood", *arguments], env=environment, capture_output=True, text=True, timeout=90
+        [RAPPD, "neighborhood", *arguments], env=environment, capture_output=True, text=True, timeout=100
     )
 
 

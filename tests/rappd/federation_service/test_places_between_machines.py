@@ -82,7 +82,7 @@ def told_to_a_stranger(machine: Machine, path: str) -> tuple[int, str]:
 def test_members_see_each_other_with_presence(network: Three) -> None:
     desk, pi, _ = network
     for here, other in ((desk, "pi"), (pi, "desk")):
-        here.wait_for(lambda here=here, other=other: here.row(other)["presence"] == "here", 60, "the other")  # type: ignore[misc]
+        here.wait_for(lambda here=here, other=other: here.row(other)["presence"] == "here", what="the other")  # type: ignore[misc]
         rows = done(here, "neighborhood", "show", "book club")["neighborhood"]["members"]
         assert {(row["name"], row["self"], row["presence"]) for row in rows} >= {
             (here.name, True, "here"),
@@ -176,7 +176,7 @@ def test_hatched_roster_lets_nobody_in(network: Three) -> None:
     assert is_refused(pi, "Mail")
     desk.stop()
     desk.start()
-    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", 60, "desk")
+    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", what="desk")
     assert is_refused(pi, "Mail")
 
 
@@ -188,11 +188,11 @@ def told_of(machine: Machine) -> list[tuple[str, str]]:
 def test_inviter_learns_once_that_an_invited_machine_joined(network: Three) -> None:
     desk, pi, _ = network
     known = [("pi joined Book club.", "rappd neighborhood show 'Book club'")]
-    desk.wait_for(lambda: told_of(desk) == known, 30, "the notice")
+    desk.wait_for(lambda: told_of(desk) == known, what="the notice")
     assert told_of(pi) == [], "an earlier member is not reported again"
     desk.stop()
     desk.start()
-    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", 60, "desk")
+    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", what="desk")
     assert told_of(desk) == known
 
 
@@ -204,7 +204,7 @@ def test_who_joins_uninvited_stands_in_the_roster_and_may_call_nothing(
     done(desk, "neighborhood", "publish", "Chess", "Mail")
     done(desk, "neighborhood", "invite", "Chess", "-o", tmp_path / "chess.egg")
     done(shed, "neighborhood", "join", tmp_path / "chess.egg")
-    desk.wait_for(lambda: any("shed joined Chess" in text for text, _ in told_of(desk)), 60, "the notice")
+    desk.wait_for(lambda: any("shed joined Chess" in text for text, _ in told_of(desk)), what="the notice")
     (_, do) = next(one for one in told_of(desk) if "Chess" in one[0])
     rows = done(desk, "neighborhood", "show", "Chess")["neighborhood"]["members"]
     assert [(row["name"], row["admitted"]) for row in rows if not row["self"]] == [("shed", False)]
@@ -235,7 +235,7 @@ def test_member_that_leaves_is_told_to_the_others_and_may_call_nothing(
     club_of_desk_and_pi(network, "Choir", tmp_path)
     done(pi, "neighborhood", "leave", "Choir")
     text = "pi left Choir; it may call nothing of yours in it any more."
-    desk.wait_for(lambda: (text, "rappd neighborhood show Choir") in told_of(desk), 30, "the notice")
+    desk.wait_for(lambda: (text, "rappd neighborhood show Choir") in told_of(desk), what="the notice")
     rows = done(desk, "notices", "list")["notices"]
     assert [row["kind"] for row in rows if row["what"] == text] == ["left"]
     assert others_in(desk, "Choir") == []
@@ -244,7 +244,7 @@ def test_member_that_leaves_is_told_to_the_others_and_may_call_nothing(
     done(desk, "neighborhood", "invite", "Choir", "--peer", "pi")
     desk.stop()
     desk.start()
-    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", 60, "desk")
+    pi.wait_for(lambda: pi.row("desk")["presence"] == "here", what="desk")
     assert others_in(desk, "Choir") == [("pi", True)], "what was told is not told again"
     assert call(pi, "Mail")[0] == 0
     done(desk, "neighborhood", "leave", "Choir")
@@ -258,7 +258,7 @@ def test_member_that_left_while_another_was_away_is_told_later(network: Three, t
     done(pi, "neighborhood", "leave", "Walks")
     desk.start()
     pi.start()
-    desk.wait_for(lambda: any("pi left Walks" in text for text, _ in told_of(desk)), 60, "the notice")
+    desk.wait_for(lambda: any("pi left Walks" in text for text, _ in told_of(desk)), what="the notice")
     assert others_in(desk, "Walks") == []
     assert is_refused(pi, "Mail")
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from envelopes.envelope import HELLO
-from rappd.federation.greetings import Greetings
+from rappd.federation.availability import Availability, Deferred
+from rappd.federation.greetings import Greetings, HelloSender
 from twins.background_tasks import BackgroundTasks
 
 
@@ -22,19 +23,16 @@ async def test_probe_tells_the_round_trip_of_an_open_connection() -> None:
         return None
 
     pi = SimpleNamespace(name="pi", called="pi", fingerprint="4f2a" * 16)
-    parts: Any = SimpleNamespace(
-        catalogue=SimpleNamespace(hello=lambda _: {}),
-        carrier=SimpleNamespace(probe=hello, round_trip=lambda _: 0.0042),
-    )
+    catalogue: Any = SimpleNamespace(hello=lambda _: {})
+    client: Any = SimpleNamespace(probe=hello, round_trip=lambda _: 0.0042)
+    peer_client: Deferred[Any] = Deferred(Availability())
+    peer_client.set(client)
     quiet: Any = SimpleNamespace(
-        offer=lambda _: {}, offered=lambda *_: None, heard=lambda *_: None, troubles={}
+        offer=lambda _: {}, offered=lambda *_: None, heard=lambda *_: None, of=lambda _: None, troubles={}
     )
     rosters: Any = SimpleNamespace(offer=lambda _: {}, offered=recorded, heard=lambda *_: None)
-    base: Any = SimpleNamespace(
-        peer_store=SimpleNamespace(get=lambda _: pi), announced={}, node=SimpleNamespace(id="desk")
-    )
-    greetings = Greetings(
-        base, lambda: parts, lambda _: quiet, quiet, rosters, quiet, BackgroundTasks("failed")
-    )
+    peers: Any = SimpleNamespace(get=lambda _: pi)
+    hellos = HelloSender("desk", quiet, catalogue, peer_client)
+    greetings = Greetings(hellos, peers, {}, quiet, rosters, quiet, BackgroundTasks("failed"))
     assert await greetings.probe(pi.fingerprint) == pytest.approx(4.2)
     assert greetings.is_known(pi.fingerprint)

@@ -38,8 +38,8 @@ def test_restart_does_not_interrupt_its_own_work(tmp_path: Path) -> None:
         desk.misses("pi")
         pi.environment["PYTHONPATH"] = f"{site}:{Path(__file__).parents[3]}"
         pi.start()
-        desk.wait_for(lambda: desk.row("pi")["presence"] == "here", 20, "pi to be back")
-        done = desk.call("pi", agent="Slow", args={}, wait=30)
+        desk.wait_for(lambda: desk.row("pi")["presence"] == "here", what="pi to be back")
+        done = desk.call("pi", agent="Slow", args={}, wait=100)
         assert (done["state"], done["result"]) == ("done", "ran"), done
         for machine in (desk, pi):
             ends = [e["verb"] for rows in machine.threads() for e in rows if e["id"] == done["id"]]

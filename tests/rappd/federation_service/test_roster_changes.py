@@ -17,8 +17,7 @@ from neighborhoods.places.memberships import Membership, Memberships
 from neighborhoods.places.place import FOLDER, Place, place_files
 from rappd.federation.roster_changes import RosterChanges
 from rappd.notices.notices import Notices
-from twins.workspace.rappid import Rappid
-from twins.workspace.twin import mint_rappid
+from twins.workspace.rappid import Rappid, mint_rappid
 
 PI = IdentityKey.generate()
 PEER = Peer(PI.fingerprint, "pi", "friend", public_key=PI.public, certificate=b"", sealing_key="", scopes=FRIEND, paired_at=1)  # fmt: skip

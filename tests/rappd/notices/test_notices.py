@@ -43,7 +43,7 @@ def notice_of(daemon: RunningDaemon, kind: str) -> dict[str, Any]:
     def look() -> list[dict[str, Any]]:
         return [one for one in waiting(daemon) if one["kind"] == kind]
 
-    daemon.wait_for(look, 30, f"a notice of {kind}")
+    daemon.wait_for(look, what=f"a notice of {kind}")
     return look()[0]
 
 
@@ -93,7 +93,7 @@ def test_machine_that_asks_to_pair_is_a_notice_while_it_asks(machines: Callable[
     assert found["what"] == "pi (127.0.0.1) wants to pair with this machine."
     assert found["do"] == "rappd peers pair pi"
     pi.owner("DELETE", f"/pairings/{begun['attempt']}")
-    desk.wait_for(lambda: not waiting(desk), 30, "the notice to go")
+    desk.wait_for(lambda: not waiting(desk), what="the notice to go")
 
 
 def test_quarantined_file_is_a_notice_until_it_is_approved(
@@ -109,7 +109,7 @@ def test_quarantined_file_is_a_notice_until_it_is_approved(
     found = notice_of(desk, "approval")
     assert found["what"] == "weather_agent.py waits for your approval: kept, and not run."
     assert desk.cli("agents", "approve", "weather_agent.py").returncode == 0
-    desk.wait_for(lambda: not waiting(desk), 30, "the notice to go")
+    desk.wait_for(lambda: not waiting(desk), what="the notice to go")
 
 
 def test_notify_command_gets_words_and_no_shell(machines: Callable[..., Machine], tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_notify_command_gets_words_and_no_shell(machines: Callable[..., Machine]
     assert desk.cli("config", "set", "notify.command", f"{script} 'for me' $(id)").returncode == 0
     begun = pi.owner("POST", "/pairings", {"peer": desk.address})["pairing"]
     assert begun["state"]
-    desk.wait_for(told.exists, 30, "the command to run")
+    desk.wait_for(told.exists, what="the command to run")
     assert told.read_text() == (
         "for me|$(id)|pi-id (127.0.0.1) wants to pair with this machine.|rappd peers pair pi-id|"
     )
@@ -130,7 +130,7 @@ async def test_notify_command_gets_no_option_and_no_file_from_a_strangers_name(t
     notifying = NotifyCommand(lambda: f"""sh -c 'printf "%s|" "$@" >> {told}' tell""")
     running = asyncio.create_task(notifying.follow())
     notifying.tell(Notice("1", "pairing", 0.0, "--config=/tmp/x (10.0.0.9) wants to pair.", "-rf", ""))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(100):
         while not told.exists() or told.read_text().count("|") < 2:
             await asyncio.sleep(0.02)
     running.cancel()

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from fixtures.running_daemon import RunningDaemon
 
-from rappd.tether import session
+from rappd.tether import phone_session
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
 
@@ -17,8 +17,10 @@ from tests.rappd.tether.conftest import reachable
 async def test_news_come_to_pages_and_phones_and_leave_them_at_once(
     make_daemon: Callable[..., RunningDaemon], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(session, "PING_SECONDS", 600.0)  # nothing else makes a phone's list be looked at
-    monkeypatch.setattr(session, "DEAD_SECONDS", 1200.0)
+    monkeypatch.setattr(
+        phone_session, "PING_SECONDS", 600.0
+    )  # nothing else makes a phone's list be looked at
+    monkeypatch.setattr(phone_session, "DEAD_SECONDS", 1200.0)
     desk = make_daemon("desk", **reachable())
     await asyncio.to_thread(desk.start)
     mine, guest = (

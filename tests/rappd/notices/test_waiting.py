@@ -124,7 +124,7 @@ def test_received_egg_waits_with_its_plan_until_hatched(
     pi.cli("twins", "new", "Rose", "--kind", "place")
     assert pi.cli("egg", "pack", "Rose", "-o", egg).returncode == 0
     assert pi.cli("egg", "send", egg, "desk").returncode == 0
-    desk.wait_for(lambda: waiting(desk), 30, "the egg")
+    desk.wait_for(lambda: waiting(desk), what="the egg")
     [row] = waiting(desk).values()
     assert (row["kind"], row["what"]) == ("egg", "pi sent rose.egg; nothing of it is in use yet.")
     looked = desk.post("/eggs/look", {"path": row["path"]}, control=True).json()
@@ -138,10 +138,10 @@ def test_received_egg_waits_with_its_plan_until_hatched(
 def test_machine_that_asks_to_pair_waits_until_it_is_answered(machines: Callable[..., Machine]) -> None:
     desk, pi = machines("desk"), machines("pi")
     begun = pi.post("/pairings", {"peer": desk.address}, control=True).json()["pairing"]
-    desk.wait_for(lambda: waiting(desk), 30, "the request")
+    desk.wait_for(lambda: waiting(desk), what="the request")
     [row] = waiting(desk).values()
     assert (row["kind"], row["what"]) == ("pairing", "pi wants to pair with this machine.")
     assert row["pairing"]["attempt"]
     assert waiting(pi) == {}, "the side that asks does not wait for its own owner's list"
     pi.request("DELETE", f"/pairings/{begun['attempt']}", control=True)
-    desk.wait_for(lambda: not waiting(desk), 30, "its end")
+    desk.wait_for(lambda: not waiting(desk), what="its end")

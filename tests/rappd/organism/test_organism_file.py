@@ -97,7 +97,14 @@ def test_a_list_offers_what_it_names_alone(text: str, offered: list[str], hidden
         ("meta: {enabled: yes}", (1, 17), "true or false"),
         ("gateways: [{name: lab}]", (1, 12), "`fingerprint` or `trusted_identity`"),
         ("gateways: [{name: lab, fingerprint: ab}]", (1, 37), "64 hex digits"),
-        ("timers: [{name: a, when: in ten minutes, ask: b}]", (1, 26), "a repeated time"),
+        (
+            "timers: [{name: a, when: in ten minutes, ask: b}]",
+            (1, 26),
+            "“in ten minutes” comes once: say it in the chat, “remind me …”.",
+        ),
+        ("timers: [{name: a, when: tomorrow at 9, ask: b}]", (1, 26), "“tomorrow at 9” comes once"),
+        ("timers: [{name: a, when: whenever, ask: b}]", (1, 26), "such as “every weekday at 9”."),
+        ("timers: [{name: a, when: 2026-12-24 18:00, remind: b}]", (1, 26), "comes once"),
         ("timers: [{name: a, when: every hour}]", (1, 10), "`ask` or `remind`"),
         ("organism: &a {name: x}", (1, 11), "Anchors"),
         ("organism: !!python/object:os.system {}", (1, 11), "tag"),
@@ -114,6 +121,7 @@ def test_a_fault_names_its_place_and_what_to_write(text: str, place: tuple[int, 
     found = read(text)
     assert found.organism is None
     assert any((one.line, one.column) == place and said in one.text for one in found.faults), found.faults
+    assert ("comes once" in said) == any("comes once" in one.text for one in found.faults)
 
 
 def test_published_keys_without_meaning_are_named_with_what_stands_for_them() -> None:

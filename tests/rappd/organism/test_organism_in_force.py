@@ -51,6 +51,11 @@ def test_only_what_the_file_names_is_offered_and_the_rest_is_listed(daemon: Runn
     assert "not in organism.yaml" in daemon.cli("agents", "list").stdout
     ran = daemon.cli("agents", "run", "Note")
     assert ran.returncode != 0 and "rappd organism add listener Note" in ran.stderr
+    tested = daemon.cli("agents", "test", "Note")
+    assert tested.returncode != 0 and "rappd organism add listener Note" in tested.stderr
+    made = daemon.cli("agents", "new", "Sorter", "Sorts words.", "--listener")
+    assert "sorter is not in organism.yaml" in made.stdout and "ready" not in made.stdout
+    (daemon.agents / "sorter_listener.py").unlink()
     (daemon.home / "organism.yaml").unlink()
     daemon.wait_for(lambda: "Note" in names(daemon), what="all that is installed")
 
@@ -105,12 +110,34 @@ def test_commands_make_edit_and_check_the_file(daemon: RunningDaemon) -> None:
     assert shown["not_named"] == ["Note"]
     assert "not offered: Note" in daemon.cli("organism", "show").stdout
     assert daemon.cli("organism", "add", "listener", "Note").returncode == 0
-    assert daemon.cli("organism", "add", "listener", "Nobody").returncode == 0
+    nobody = daemon.cli("organism", "add", "listener", "Nobody")
+    assert (nobody.returncode, nobody.stdout.splitlines()[0][2:]) == (
+        0,
+        "organism.yaml names the listener Nobody. It is not installed.",
+    )
     states = {one["name"]: one["state"] for one in daemon.get("/organism", control=True).json()["listeners"]}
     assert states["Note"] == "ready" and states["Nobody"] == "not installed"
     assert (daemon.home / "organism.yaml").read_text().startswith("# What exists")
     refused = daemon.cli("organism", "add", "timer", "m", "--when", "in ten minutes", "--ask", "news")
     assert refused.returncode != 0 and "repeated" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        (("listener", "Dice"), "names the listener Dice"),
+        (("agent", "clerk", "--prompt", "prompts/clerk.md"), "the agent clerk. It is without its prompt."),
+        (("gateway", "lab", "--fingerprint", "ab" * 32), "the gateway lab. It is not paired."),
+        (("timer", "m", "--when", "every hour", "--ask", "news"), "names the timer m"),
+    ],
+    ids=lambda value: value[0] if isinstance(value, tuple) else "",
+)
+def test_add_says_where_an_entry_gives_nothing_yet(
+    daemon: RunningDaemon, entry: tuple[str, ...], said: str
+) -> None:
+    ran = daemon.cli("organism", "add", *entry)
+    assert ran.returncode == 0 and ran.stdout.splitlines()[0].endswith(said), ran.stdout
+    assert ("It is" in said) == (len(ran.stdout.splitlines()) > 1), "what to do about it"
 
 
 def test_check_says_line_column_and_nearest_key(daemon: RunningDaemon, tmp_path: Path) -> None:

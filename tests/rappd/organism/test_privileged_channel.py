@@ -205,7 +205,7 @@ def security_events(daemon: RunningDaemon) -> int:
 
 def test_a_security_event_stands_in_the_log_and_in_activity(daemon: Machine) -> None:
     daemon.post("/chat", {"user_input": "hi", **PAYLOAD})
-    assert "security: a privileged message came to the listener chat" in daemon.log
+    daemon.wait_for_log("security: a privileged message came to the listener chat")
     events = daemon.get("/activity", control=True).json()["security"]
     assert "a privileged message" in events[0]["text"]
 
@@ -259,7 +259,7 @@ def test_webhooks_and_twins_ports_drop_it(daemon: Machine) -> None:
     daemon.wait_for(lambda: security_events(daemon) == before + 1, what="the webhook's event")
     key = daemon.post("/twins", {"name": "Rose"}, control=True).json()["key"]
     port = daemon.post(f"/twins/{key}/boot", {}, control=True).json()["port"]
-    line = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    line = http.client.HTTPConnection("127.0.0.1", port, timeout=100)
     line.request("POST", "/chat", json.dumps({"user_input": "hi", **PAYLOAD}))
     assert line.getresponse().status == 403
     line.close()

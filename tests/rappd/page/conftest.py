@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from aiohttp import web
-from fixtures.chromium import CHROMIUM, FLAGS
+from fixtures.chromium import CHROMIUM, FLAGS, PATIENCE_MS
 from fixtures.free_ports import free_port
 from fixtures.time_report import started
 from playwright.async_api import (
@@ -25,14 +25,12 @@ from playwright.async_api import (
     Request,
     Response,
     async_playwright,
-    expect,
 )
 
 import rappd
 
 BLANK = "web/css/base.css"
 """Of the page's own origin, and nothing runs there."""
-expect.set_options(timeout=60_000)  # ms; on a busy machine a screen may take as long
 WEB = Path(rappd.__file__).parent / "web"
 ANSWERS = json.loads(Path(__file__).with_name("answers.json").read_text())
 POLICY = (
@@ -171,7 +169,7 @@ def file(filename: str, name: str, **more: Any) -> dict[str, Any]:
 
 
 class Tab:
-    """One tab for a module's tests: what it has fetched and compiled, it keeps; of its visits it forgets all.
+    """A tab for a module's tests: what it has fetched and compiled, it keeps; of its visits it forgets all.
 
     It is lent to one page at a time, at one origin, and given up when anything went wrong.
     """
@@ -208,7 +206,7 @@ class Tab:
                 await other.close()
         origin = f"http://127.0.0.1:{self.port}"
         try:
-            await page.goto(f"{origin}/{BLANK}", timeout=5000)
+            await page.goto(f"{origin}/{BLANK}")
         except Error:  # the stand-in is closed
             await self._give_up()
             return
@@ -236,7 +234,7 @@ class Changes:
 
     async def end(self) -> None:
         """Waits until there are none."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
             while self._open:
                 await asyncio.sleep(0.005)
         self._page.remove_listener("request", self._begun)
@@ -294,6 +292,7 @@ class Site:
                 stack.push_async_callback(context.close)
                 await context.add_init_script(script)
                 page = await context.new_page()
+            page.set_default_timeout(PATIENCE_MS)
             wrong: list[str] = []
 
             def thrown(error: Error) -> None:

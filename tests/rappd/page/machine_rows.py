@@ -7,11 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 PI, SHED, KITCHEN = "91c3" * 16, "5ed0" * 16, "c0de" * 16
-RUNGS = [
-    {"rung": "nearby", "found": 1, "trouble": ""},
-    {"rung": "last address", "found": 2, "trouble": ""},
-    {"rung": "list", "found": 0, "trouble": ""},
-    {"rung": "typed", "found": 0, "trouble": ""},
+SOURCES = [
+    {"source": "nearby", "found": 1, "trouble": ""},
+    {"source": "last address", "found": 2, "trouble": ""},
+    {"source": "list", "found": 0, "trouble": ""},
+    {"source": "typed", "found": 0, "trouble": ""},
 ]
 ATTEMPT = "8c9ff8a2-94d2-4c1a-9b6e-0123456789ab"
 OTHER = "1d9ff8a2-94d2-4c1a-9b6e-0123456789ab"
@@ -38,8 +38,8 @@ def legacy(name: str) -> dict[str, Any]:
 
 
 def listing(*peers: dict[str, Any], **more: Any) -> dict[str, Any]:
-    whole: dict[str, Any] = {"peers": list(peers), "asking": [], "rungs": RUNGS}
-    whole |= {"door": {"port": 7443, "open": True}}
+    whole: dict[str, Any] = {"peers": list(peers), "asking": [], "sources": SOURCES}
+    whole |= {"listener": {"port": 7443, "open": True}}
     return whole | {"self": {"name": "desk", "fingerprint": "4f2a" * 16, "short": "4f2a"}} | more
 
 

@@ -16,7 +16,7 @@ from twins.errors import BadCartridgeError
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-DATA = Path(__file__).parents[2] / "agents" / "lispy"
+DATA = Path(__file__).parents[2] / "agents" / "runtimes" / "lispy"
 PROGRAMS: list[dict[str, Any]] = json.loads((DATA / "programs.json").read_text())
 NOW = datetime(2026, 11, 21, 9, 40, tzinfo=UTC)
 INPUTS = [1.5, {"who": ["Ada", None, True, -7]}]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from agents.lispy.limits import Limits
-from agents.lispy.machine import Machine
-from agents.lispy.value_codec import from_wire
+from agents.runtimes.lispy.limits import Limits
+from agents.runtimes.lispy.machine import Machine
+from agents.runtimes.lispy.value_codec import from_wire
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-DATA = Path(__file__).parents[2] / "agents" / "lispy"
+DATA = Path(__file__).parents[2] / "agents" / "runtimes" / "lispy"
 PUBLISHED = json.loads((DATA / "vectors.json").read_text())["programs"]
 PROGRAMS: list[dict[str, Any]] = json.loads((DATA / "programs.json").read_text())
 

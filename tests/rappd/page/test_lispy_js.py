@@ -17,14 +17,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rappd
-from agents.lispy.errors import BadImageError
-from agents.lispy.limits import Limits
-from agents.lispy.machine import Machine
-from agents.lispy.value_codec import from_wire, to_wire
+from agents.runtimes.lispy.errors import BadImageError
+from agents.runtimes.lispy.limits import Limits
+from agents.runtimes.lispy.machine import Machine
+from agents.runtimes.lispy.value_codec import from_wire, to_wire
 
 HERE = Path(__file__).parent
 WEB = Path(rappd.__file__).parent / "web"
-DATA = HERE.parents[1] / "agents" / "lispy"
+DATA = HERE.parents[1] / "agents" / "runtimes" / "lispy"
 VECTORS = json.loads((DATA / "vectors.json").read_text())
 PROGRAMS: list[dict[str, Any]] = json.loads((DATA / "programs.json").read_text())
 NODE = shutil.which("node")
@@ -51,7 +51,7 @@ class Runner:
         return json.loads(line)
 
     def close(self) -> None:
-        self._process.communicate(timeout=20)
+        self._process.communicate(timeout=100)
         assert self._process.returncode == 0
 
 

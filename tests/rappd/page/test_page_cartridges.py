@@ -16,12 +16,10 @@ from twins.cartridges import json_documents, lispy_file
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(400),
+    pytest.mark.timeout(1200),
     needs_chromium,
 ]
 
-PATIENCE = 40_000
-"""Milliseconds that a screen may take on a machine that is busy."""
 
 SQUARES = "(define (square n) (* n n)) (for-each (lambda (n) (println n (square n))) (range 1 6)) (+ 20 22)"
 GREETER = '(println "Who is there?") (define who (next-input)) (println "Hello," who) (list who (next-input))'
@@ -31,9 +29,7 @@ ENDLESS = "(for-each (lambda (i) (for-each (lambda (j) (* i j)) (range 10000))) 
 @pytest.fixture(scope="module")
 def tab(browser: Browser) -> Page:
     """A browser keeps what it has fetched and compiled."""
-    tab = browser.new_page()
-    tab.set_default_timeout(PATIENCE)
-    return tab
+    return browser.new_page()
 
 
 @pytest.fixture
@@ -125,6 +121,15 @@ def test_a_program_runs_to_its_end(desk: Page, tmp_path: Path) -> None:
     expect(desk.locator(".cartridge")).to_contain_text("1 run done")
     button(desk, "Run again").click()
     expect(desk.locator(".cartridge")).to_contain_text("2 runs done")
+
+
+def test_what_runs_cartridges_cannot_be_fetched_for_a_while(desk: Page, tmp_path: Path) -> None:
+    desk.route("**/cartridge-state.js", lambda route: route.abort())
+    opened(desk, written(tmp_path, "squares", SQUARES))
+    expect(desk.locator("#main .problem")).to_contain_text("The computer isn't answering.")
+    desk.unroute("**/cartridge-state.js")
+    opened(desk, written(tmp_path, "squares", SQUARES))
+    expect(desk.get_by_role("heading", name="squares")).to_be_visible()
 
 
 def test_stopped_expression_resumes_in_the_terminal(

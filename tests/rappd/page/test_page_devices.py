@@ -207,6 +207,24 @@ async def test_phone_that_asks_is_told_on_every_page(site: Any) -> None:
         await expect(page.get_by_role("dialog", name="Add a phone")).to_contain_text("482 913")
 
 
+async def changed(page: Any, what: str) -> None:
+    """The daemon says that something changed."""
+    await page.evaluate(
+        f"""import('/web/lib/event-stream.js').then(({{daemonEvents}}) =>
+            daemonEvents.dispatchEvent(new CustomEvent('{what}')))"""
+    )
+
+
+async def test_notice_of_a_phone_goes_once_it_is_answered_elsewhere(site: Any) -> None:
+    shown(site, pairing=window("compare"))
+    site.daemon.news = [{"type": "devices"}]
+    async with site.opened("#/agents") as page:
+        await expect(page.locator(".toast")).to_contain_text("Android wants to join.")
+        shown(site, phone(connected=True, way="webrtc"))
+        await changed(page, "devices")
+        await expect(page.locator(".toast")).to_have_count(0)
+
+
 async def test_devices_change_when_the_daemon_says_so(site: Any) -> None:
     shown(site)
     site.daemon.news = [{"type": "devices"}]
@@ -215,10 +233,7 @@ async def test_devices_change_when_the_daemon_says_so(site: Any) -> None:
             await page.evaluate("location.hash = '#/devices'")
         await expect(page.locator("#main")).to_contain_text("No phone yet.")
         shown(site, phone(connected=True, way="webrtc"))
-        await page.evaluate(
-            """import('/web/lib/event-stream.js').then(({daemonEvents}) =>
-                daemonEvents.dispatchEvent(new CustomEvent('devices')))"""
-        )
+        await changed(page, "devices")
         await expect(page.locator(f"[data-device='{ANNA}']")).to_contain_text("● connected")
 
 

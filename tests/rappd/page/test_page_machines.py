@@ -12,8 +12,8 @@ from tests.rappd.page.machine_rows import (
     KITCHEN,
     OTHER,
     PI,
-    RUNGS,
     SHED,
+    SOURCES,
     answer_and_then,
     asks,
     bodies,
@@ -50,8 +50,8 @@ async def test_machines_have_cards_and_navigation_counts_peers(site: Any) -> Non
 
 
 async def test_no_machines_shows_actions_and_discovery(site: Any) -> None:
-    rungs = [{**RUNGS[0], "found": 0, "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
-    sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
+    sources = [{**SOURCES[0], "found": 0, "trouble": "A VPN (tun0) hides this machine."}, *SOURCES[1:]]
+    sent(site, "GET", "/peers", 200, listing(sources=sources, listener={"port": 0, "open": False}))
     refusal = {"error": '"ftp://x" is no address.', "do": "192.168.1.31", "code": "mistyped"}
     sent(site, "POST", "/peers", 400, refusal)
     async with site.opened("#/machines") as page:
@@ -90,8 +90,8 @@ async def test_machines_refresh_keeps_buttons_and_open_menu(site: Any) -> None:
         await page.evaluate("letPeersAnswer()")
         await expect(buttons).to_have_count(2)
         await page.get_by_role("button", name="Pair with a code").click()
-        rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
-        sent(site, "GET", "/peers", 200, listing(rungs=rungs, door={"port": 0, "open": False}))
+        sources = [{**SOURCES[0], "trouble": "A VPN (tun0) hides this machine."}, *SOURCES[1:]]
+        sent(site, "GET", "/peers", 200, listing(sources=sources, listener={"port": 0, "open": False}))
         await page.evaluate(
             "import('/web/components/machines/machines-state.js').then(({ machines }) => machines.touch())"
         )
@@ -103,8 +103,8 @@ async def test_machines_refresh_keeps_buttons_and_open_menu(site: Any) -> None:
 
 
 async def test_discovery_problems_stand_above_list(site: Any) -> None:
-    rungs = [{**RUNGS[0], "trouble": "A VPN (tun0) hides this machine."}, *RUNGS[1:]]
-    sent(site, "GET", "/peers", 200, listing(paired("pi", PI), rungs=rungs))
+    sources = [{**SOURCES[0], "trouble": "A VPN (tun0) hides this machine."}, *SOURCES[1:]]
+    sent(site, "GET", "/peers", 200, listing(paired("pi", PI), sources=sources))
     async with site.opened("#/machines") as page:
         await expect(page.locator(".discovery-problem")).to_have_text(
             "! Local network: A VPN (tun0) hides this machine."

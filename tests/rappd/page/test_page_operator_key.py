@@ -109,7 +109,7 @@ async def test_requests_leave_in_the_order_in_which_they_were_made(site: Any) ->
 async def test_window_that_keeps_no_key_says_so_and_uses_up_no_link(site: Any, script: str) -> None:
     site.daemon.operator = False
     async with site.opened("#k=key", script=f"if (!window.closed) {{ {script} }}") as page:
-        await expect(page.locator(".failed-files .problem")).to_have_count(1, timeout=20_000)
+        await expect(page.locator(".failed-files .problem")).to_have_count(1)
         await expect(page.locator(".failed-files")).to_contain_text(
             "This window keeps no key for the operator's session"
         )

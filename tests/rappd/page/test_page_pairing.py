@@ -161,6 +161,17 @@ async def test_who_asks_is_told_wherever_one_is(site: Any) -> None:
         await expect(page.get_by_role("dialog", name="Pair with pi")).to_contain_text("lantern")
 
 
+async def test_notice_of_who_asks_goes_once_it_is_answered_elsewhere(site: Any) -> None:
+    sent(site, "GET", "/peers", 200, listing(asking=[asks()]))
+    async with site.opened("#/agents") as page:
+        await expect(page.locator(".toast")).to_contain_text("wants to pair.")
+        sent(site, "GET", "/peers", 200, listing())
+        await page.evaluate(
+            "import('/web/components/machines/machines-state.js').then(({machines}) => machines.touch())"
+        )
+        await expect(page.locator(".toast")).to_have_count(0)
+
+
 async def test_a_code_is_shown_and_typed(site: Any) -> None:
     sent(site, "GET", "/peers", 200, listing(found("kitchen")))
     code = attempt("asking", role="answers", peer="", words=[], code="417-copper-otter-violin")

@@ -1,4 +1,4 @@
-"""One machine in Chromium: what it may do, what it is asked and answers, its name, and what waits for it."""
+"""A machine in Chromium: what it may do, what it is asked and answers, its name, and what waits for it."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ async def test_eggs_in_the_outbox_are_told_apart_from_calls(site: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rung", "words"),
+    ("source", "words"),
     [
         ("nearby", "nearby"),
         ("last address", "last address"),
@@ -203,8 +203,8 @@ async def test_eggs_in_the_outbox_are_told_apart_from_calls(site: Any) -> None:
         ("typed", "an address added by hand"),
     ],
 )
-async def test_peer_card_names_its_address_source(site: Any, rung: str, words: str) -> None:
-    sent(site, "GET", "/peers", 200, listing(paired("pi", PI, reached=rung)))
+async def test_peer_card_names_its_address_source(site: Any, source: str, words: str) -> None:
+    sent(site, "GET", "/peers", 200, listing(paired("pi", PI, reached=source)))
     async with site.opened("#/machines") as page:
         await expect(page.locator(f"[data-key='{PI}'] .soft").last).to_contain_text(words)
 

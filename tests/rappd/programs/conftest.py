@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.rappd.federation.conftest import Node, make_node
 from tests.rappd.federation.plain_machine import PlainMachine, Reply
+from tests.rappd.sessions.workflows.conftest import THREE, Desk
+from tests.rappd.sessions.workflows.held_model import HeldModel
 
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node]:
-    """One machine without a model, and with a twin, Gardener, shared by the tests of a module."""
+    """A machine without a model, and with a twin, Gardener, shared by the tests of a module."""
     folder = tmp_path_factory.mktemp("programs")
     found = make_node(folder).start()
     status, made = found.owner("POST", "/twins", {"name": "Gardener"})
@@ -53,3 +57,35 @@ def setting(node: Node, name: str, value: str) -> None:
 
 def lines(body: bytes) -> list[dict[str, Any]]:
     return [json.loads(one) for one in body.splitlines()]
+
+
+@contextmanager
+def desk_with_model(folder: Path) -> Iterator[tuple[Desk, HeldModel]]:
+    """A daemon with a workflow, and the model of its steps, which can be held."""
+    server = HeldModel()
+    server.start()
+    made = Desk(folder, OPENAI_BASE_URL=server.url, OPENAI_MODEL="small", RAPPD_MODEL_HELP="never")
+    made.write(THREE)
+    made.start()
+    yield made, server
+    server.let_go()
+    made.stop()
+    server.stop()
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk, HeldModel]]:
+    with desk_with_model(tmp_path_factory.mktemp("workflows") / "desk") as found:
+        yield found
+
+
+@pytest.fixture
+def desk(both: tuple[Desk, HeldModel]) -> Desk:
+    return both[0]
+
+
+@pytest.fixture
+def held_model(both: tuple[Desk, HeldModel]) -> HeldModel:
+    """The machine's model; what it was asked before is forgotten."""
+    both[1].texts.clear()
+    return both[1]

@@ -60,7 +60,7 @@ PAGE = "https://page.example"
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[RunningDaemon]:
-    """One with a scripted model, whose agents may be called by everybody here."""
+    """A machine with a scripted model, whose agents may be called by everybody here."""
     daemon = RunningDaemon(
         tmp_path_factory.mktemp("a2a") / "home",
         OPENAI_BASE_URL=f"{model.url}/v1",
@@ -88,7 +88,7 @@ def asking(url: str, work: Work, binding: str = "JSONRPC", *, streaming: bool = 
     """The result of ``work`` with a client of the SDK for the card at ``url``."""
 
     async def run() -> Any:
-        async with httpx.AsyncClient(timeout=60, verify=False) as http:
+        async with httpx.AsyncClient(timeout=100, verify=False) as http:
             card = await A2ACardResolver(http, url).get_agent_card()
             config = ClientConfig(
                 streaming=streaming, httpx_client=http, supported_protocol_bindings=[binding]
@@ -249,10 +249,15 @@ def test_tasks_of_a_context_are_listed_by_pages_and_states(daemon: RunningDaemon
 
 
 def test_who_shows_no_token_lists_no_tasks_of_others(daemon: RunningDaemon) -> None:
-    answer = post(daemon, "/a2a", rpc("ListTasks", {}))
-    assert answer.status == 403
-    assert "contextId" in answer.json()["error"]["message"]
-    assert daemon.get("/a2a/tasks", headers={"A2A-Version": "1.0"}).status == 403
+    sent = said("hello", "of somebody else", contextId="6-of-somebody-else")
+    assert "result" in post(daemon, "/a2a", rpc("SendMessage", sent)).json()
+    empty = {"tasks": [], "nextPageToken": "", "pageSize": 50, "totalSize": 0}
+    assert post(daemon, "/a2a", rpc("ListTasks", {})).json()["result"] == empty
+    assert daemon.get("/a2a/tasks", headers={"A2A-Version": "1.0"}).json() == empty
+    for guessed in ("6", "*", "6*", "?-of-somebody-else", "[0-9]*"):
+        assert post(daemon, "/a2a", rpc("ListTasks", {"contextId": guessed})).json()["result"] == empty
+    named = post(daemon, "/a2a", rpc("ListTasks", {"contextId": "6-of-somebody-else"})).json()["result"]
+    assert named["totalSize"] == 1
 
 
 def test_a_skill_is_one_agent_with_data_for_arguments(daemon: RunningDaemon, model: FakeModel) -> None:
@@ -356,7 +361,7 @@ def test_a_long_silence_in_a_stream_is_shown_to_be_none(
     model.hang = True
     try:
         asked = {"A2A-Version": "1.0"}
-        connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
         connection.request("POST", "/a2a/message:stream", json.dumps(said("think", "silence")), asked)
         stream = connection.getresponse()
         lines = [stream.readline() for _ in range(5)]

@@ -9,9 +9,9 @@ import sys
 from typing import Any
 
 import pytest
+from fixtures.card_signatures import signer_of
 from fixtures.client_programs import packages_of
 
-from envelopes.codecs.a2a_cards import signer_of
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine, Reply
 from tests.rappd.programs.conftest import ask, setting, token
@@ -48,6 +48,23 @@ def test_a_stranger_gets_a_signed_card_with_what_is_public(node: Node, elsewhere
     assert answer.json["supportedInterfaces"][0]["url"] == f"https://{node.address}/a2a/"
     assert answer.json["securitySchemes"]["bearer"]
     assert ask(elsewhere, f"/a2a/twin/gardener{CARD}").status == 404
+
+
+def test_a_card_that_is_the_same_still_is_not_sent_again(node: Node, elsewhere: PlainMachine) -> None:
+    first = ask(elsewhere, CARD)
+    again = ask(elsewhere, CARD, headers={"If-None-Match": first.headers["etag"]})
+    assert (again.status, again.headers["etag"]) == (304, first.headers["etag"])
+    assert "max-age=0" in first.headers["cache-control"]
+    issued = token(node, "HELP.brainstem", "HELP.brainstem.Secret", name="kept")["text"]
+    own = ask(elsewhere, CARD, token=issued, headers={"If-None-Match": first.headers["etag"]})
+    assert own.status == 200, "it has another one"
+
+
+def test_a_media_type_that_is_not_taken_has_its_own_number(node: Node, elsewhere: PlainMachine) -> None:
+    issued = token(node, "HELP.brainstem", name="media")["text"]
+    told = {"Content-Type": "text/plain"}
+    refused = post(elsewhere, "/a2a", rpc("SendMessage", said("hi", "media")), issued, **told)
+    assert refused.json["error"]["code"] == -32005
 
 
 def test_a_card_is_signed_for_the_names_of_this_machine(node: Node, elsewhere: PlainMachine) -> None:
@@ -168,7 +185,7 @@ def test_the_sdks_client_needs_a_token_alone(node: Node, binding: str) -> None:
 
     async def run() -> tuple[Any, list[Any]]:
         headers = {"Authorization": f"Bearer {issued}"}
-        async with httpx.AsyncClient(headers=headers, verify=False, timeout=60) as http:
+        async with httpx.AsyncClient(headers=headers, verify=False, timeout=100) as http:
             card = await A2ACardResolver(http, f"https://{node.address}").get_agent_card()
             config = ClientConfig(httpx_client=http, supported_protocol_bindings=[binding])
             client = ClientFactory(config).create(card)

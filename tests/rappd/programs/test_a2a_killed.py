@@ -49,7 +49,7 @@ def ask(daemon: RunningDaemon, method: str, params: dict[str, Any]) -> Any:
 
 
 def streamed(daemon: RunningDaemon, path: str, asked: dict[str, Any]) -> http.client.HTTPResponse:
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     connection.request("POST", path, json.dumps(asked), {"A2A-Version": "1.0"})
     return connection.getresponse()
 

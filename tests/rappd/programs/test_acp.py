@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -15,6 +17,10 @@ import aiohttp
 import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 
+from envelopes.codecs.acp import new_session
+from envelopes.envelope import new_id
+from rappd.dispatch.turns import Turn
+from rappd.listeners import acp
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
 from tests.rappd.programs.conftest import ask, setting, token
@@ -162,7 +168,7 @@ def test_a_twin_is_a_mode(node: Node) -> None:
         assert one.prompt(made["sessionId"], "hello") == "end_turn"
         again = one.ask("session/resume", sessionId=made["sessionId"], cwd="/tmp", mcpServers=[])
         assert again["modes"]["currentModeId"] == "twin/gardener"
-        assert one.refused("session/set_mode", sessionId="x", modeId="twin/nobody")["code"] == -32603
+        assert one.refused("session/set_mode", sessionId="x", modeId="twin/nobody")["code"] == -32002
 
 
 @pytest.mark.parametrize(
@@ -173,6 +179,8 @@ def test_a_twin_is_a_mode(node: Node) -> None:
         ("session/new", {"cwd": "relative", "mcpServers": []}, -32602),
         ("session/load", {"sessionId": "unknown", "cwd": "/tmp"}, -32002),
         ("session/list", {"cursor": "x"}, -32602),
+        ("session/prompt", {"sessionId": "unknown", "prompt": [{"type": "text", "text": "hi"}]}, -32002),
+        ("session/set_mode", {"sessionId": "unknown", "modeId": "brainstem"}, -32002),
         ("session/prompt", {"sessionId": "s", "prompt": "text"}, -32602),
         ("session/prompt", {"sessionId": 7, "prompt": []}, -32602),
     ],
@@ -246,7 +254,10 @@ async def test_only_over_stdio_is_the_owner_asked(make_daemon: Callable[..., Run
     await asyncio.to_thread(daemon.start)
     messages = [
         ("initialize", {"protocolVersion": 1}),
-        ("session/prompt", {"sessionId": "s", "prompt": [{"type": "text", "text": "hello"}]}),
+        (
+            "session/prompt",
+            {"sessionId": new_session(new_id(), "/tmp"), "prompt": [{"type": "text", "text": "hello"}]},
+        ),
     ]
     async with (
         aiohttp.ClientSession() as http,
@@ -254,7 +265,7 @@ async def test_only_over_stdio_is_the_owner_asked(make_daemon: Callable[..., Run
     ):
         for id, (method, params) in enumerate(messages):
             await socket.send_json({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-            while (found := await socket.receive_json(timeout=60)).get("id") != id:
+            while (found := await socket.receive_json(timeout=100)).get("id") != id:
                 assert found["method"] == "session/update"
         assert found["result"] == {"stopReason": "end_turn"}
     assert await asyncio.to_thread(_waits, daemon) == ["agents/oven_agent.py"]
@@ -272,8 +283,55 @@ def test_a_cancelled_prompt_says_so(node: Node) -> None:
         assert one.answer_to(id)["result"] == {"stopReason": "cancelled"}
 
 
+def test_a_prompt_cancelled_before_it_began_says_so(
+    make_daemon: Callable[..., RunningDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begins, cancelled, begin = threading.Event(), threading.Event(), acp.begin
+
+    async def begin_late(*asked: Any, **how: Any) -> Turn:
+        begins.set()
+        await asyncio.to_thread(cancelled.wait, 30)
+        return await begin(*asked, **how)
+
+    monkeypatch.setattr(acp, "begin", begin_late)
+    with editor(make_daemon().start()) as one:
+        session = new(one)
+        id = one.send("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "use Clock"}])
+        assert begins.wait(100)
+        one.say({"method": "session/cancel", "params": {"sessionId": session}})
+        one.ask("session/list")  # the daemon takes messages in their order
+        cancelled.set()
+        assert one.answer_to(id)["result"] == {"stopReason": "cancelled"}
+        assert one.prompt(session, "use Clock") == "end_turn"
+
+
+def test_a_cancel_that_comes_with_its_prompt_counts(node: Node) -> None:
+    session = new_session(new_id(), "/tmp")
+    prompt = {"sessionId": session, "prompt": [{"type": "text", "text": "use Clock"}]}
+    both = [
+        {"id": 1, "method": "session/prompt", "params": prompt},
+        {"method": "session/cancel", "params": {"sessionId": session}},
+    ]
+    greeting = "".join(f"{name}: {value}\r\n" for name, value in UPGRADE.items())
+    with socket.create_connection(("127.0.0.1", node.daemon.port), timeout=100) as line:
+        line.sendall(f"GET /acp HTTP/1.1\r\nHost: 127.0.0.1:{node.daemon.port}\r\n{greeting}\r\n".encode())
+        heard = line.recv(4096)
+        line.sendall(b"".join(map(frame, both)))
+        while b'"id":1' not in heard:
+            piece = line.recv(4096)
+            assert piece, heard
+            heard += piece
+    assert b'"stopReason":"cancelled"' in heard
+
+
+def frame(message: dict[str, Any]) -> bytes:
+    """A message as a client's WebSocket frame; its mask is zeros."""
+    octets = json.dumps({"jsonrpc": "2.0", **message}).encode().ljust(126)
+    return b"\x81\xfe" + len(octets).to_bytes(2, "big") + bytes(4) + octets
+
+
 @pytest.mark.own_process
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 def test_a_prompt_that_a_kill_cut_off_gets_one_honest_error(
     make_daemon: Callable[..., RunningDaemon],
 ) -> None:

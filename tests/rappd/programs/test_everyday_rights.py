@@ -13,7 +13,7 @@ import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
-from rappd.features.programs.record import MOST, ProgramRecord
+from rappd.features.programs.program_record import MOST, ProgramRecord
 from rappd.store.program_table import ProgramRow
 from rappd.store.reader import Reader
 
@@ -100,14 +100,14 @@ def test_a_client_that_hangs_up_stops_its_turn(daemon: RunningDaemon, model: Fak
     model.reached.clear()
     model.hung_up.clear()
     try:
-        connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
         body = {"model": "brainstem", "messages": [{"role": "user", "content": "take your time"}]}
         connection.request("POST", CHAT, json.dumps(body))
-        assert model.reached.wait(30)
+        assert model.reached.wait(100)
         assert connection.sock is not None
         connection.sock.close()
         connection.close()
-        assert model.hung_up.wait(30)
+        assert model.hung_up.wait(100)
     finally:
         model.hang = False
 
@@ -118,11 +118,11 @@ def test_a_daemon_that_stops_ends_the_stream_with_an_error(
 ) -> None:
     fake_model.hang = True
     daemon = make_daemon(OPENAI_BASE_URL=f"{fake_model.url}/v1", OPENAI_MODEL="small").start()
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     body = {"model": "brainstem", "messages": [{"role": "user", "content": "take your time"}]}
     connection.request("POST", CHAT, json.dumps(body))
     answer = connection.getresponse()
-    assert fake_model.reached.wait(30)
+    assert fake_model.reached.wait(100)
     assert daemon.process is not None
     daemon.process.send_signal(signal.SIGTERM)
     told = [json.loads(line) for line in answer.read().splitlines()]

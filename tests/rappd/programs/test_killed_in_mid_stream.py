@@ -65,7 +65,7 @@ def test_mcp_on_stdio_gets_one_error_and_the_next_call_an_answer(
 
 
 def _streamed(daemon: RunningDaemon, asked: dict[str, Any], sent: dict[str, str]) -> HTTPResponse:
-    connection = HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    connection = HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     accepted = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
     connection.request("POST", "/mcp", json.dumps(asked), {**sent, **accepted})
     return connection.getresponse()

@@ -16,7 +16,7 @@ from fixtures.program_drivers import PROGRAMS, Address, Driven, Run
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.willing_model import WillingModel
 
-pytestmark = [matrix, pytest.mark.own_process, pytest.mark.timeout(300)]
+pytestmark = [matrix, pytest.mark.own_process, pytest.mark.timeout(900)]
 
 CELLS = [pytest.param(one, case, id=f"{one.name}-{case}") for one in PROGRAMS for case in one.cases]
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
-import time
+import socket
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from tests.rappd.programs.conftest import ask, setting, token
 
 PATH = "/mcp"
 TASKS = {"extensions": {mcp.TASKS: {}}}
-_SLOW = "import time; time.sleep(float(kwargs.get('seconds', 20))); return 'done'"
+_SLOW = """import time
+        open(".brainstem_data/begun", "w").close()
+        time.sleep(float(kwargs.get("seconds", 20)))
+        return "done\""""
 
 
 def message(
@@ -301,12 +305,13 @@ def _ended(daemon: RunningDaemon, id: str) -> dict[str, Any]:
     return found
 
 
-def test_a_long_call_is_a_task_whose_result_waits(slow: Node) -> None:
-    id = _task(slow.daemon, "Slow", {"seconds": 0.6})
+def test_a_long_call_is_a_task_whose_result_waits(slow: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = _task(slow.daemon, "Slow", {"seconds": 3})
     found = _ended(slow.daemon, id)
     assert found["status"] == "completed"
     assert found["result"]["content"][0]["text"] == "done"
     assert _ended(slow.daemon, id) == found, "it can be fetched again"
+    monkeypatch.setattr("rappd.listeners.mcp.TASK_SECONDS", 100.0)  # what is quick, on a busy machine, too
     assert call(slow.daemon, "Clock", capabilities=TASKS, control=True)["resultType"] == "complete"
 
 
@@ -318,7 +323,7 @@ def test_a_task_is_cancelled_and_stays_so(slow: Node) -> None:
 
 
 def test_a_task_is_nobodys_but_the_programs_that_began_it(slow: Node) -> None:
-    id = _task(slow.daemon, "Slow", {"seconds": 0.6})
+    id = _task(slow.daemon, "Slow", {"seconds": 3})
     issued = token(slow, "HELP.*", name="other")["text"]
     asked = message("tasks/get", taskId=id, capabilities=TASKS)
     answer = slow.daemon.post(PATH, asked, headers=headers(asked, Authorization=f"Bearer {issued}"))
@@ -336,14 +341,23 @@ def test_without_the_extension_there_are_no_tasks(slow: Node) -> None:
     assert found["content"][0]["text"] == "done"
 
 
+@contextmanager
+def _begun(slow: Node) -> Iterator[None]:
+    """The agent Slow begins to work within the block."""
+    mark = slow.daemon.data / "begun"
+    mark.unlink(missing_ok=True)
+    yield
+    slow.daemon.wait_for(mark.exists, what="the call to be under way")
+
+
 def test_hanging_up_cancels_a_call_of_the_newer_era(slow: Node) -> None:
-    asked = message("tools/call", name="Slow", arguments={"seconds": 30})
+    asked = message("tools/call", name="Slow", arguments={"seconds": 600})
     key = {mcp.KEY_HEADER: "hang-up"}
     connection = http.client.HTTPConnection("127.0.0.1", slow.daemon.port)
     issued = token(slow, "HELP.*", name="hanging")["text"]
     sent = headers(asked, Authorization=f"Bearer {issued}", **key)
-    connection.request("POST", PATH, json.dumps(asked), sent)
-    time.sleep(0.1)
+    with _begun(slow):
+        connection.request("POST", PATH, json.dumps(asked), sent)
     connection.close()
     again = slow.daemon.post(PATH, asked, headers=sent)  # gets the turn that was under way, and its end
     found = again.json()["result"]
@@ -351,21 +365,67 @@ def test_hanging_up_cancels_a_call_of_the_newer_era(slow: Node) -> None:
     assert "Stopped" in found["content"][0]["text"]
 
 
+CALLS = pytest.mark.parametrize(
+    ("tool", "arguments"), [("ask", {"message": "use Slow"}), ("Slow", {"seconds": 600})]
+)
+
+
+@contextmanager
+def _without_key(slow: Node, tool: str, arguments: Any) -> Iterator[tuple[socket.socket, str]]:
+    """A call of Slow under way that the program gave no key: its connection, and the turn's id."""
+    asked = message("tools/call", name=tool, arguments=arguments)
+    sent = {**headers(asked), "Host": "rappd", "Content-Length": str(len(json.dumps(asked)))}
+    head = "".join(f"{name}: {value}\r\n" for name, value in sent.items())
+
+    def calls() -> list[str]:
+        events = slow.owner("GET", "/activity")[1]["events"]
+        return [one["id"] for one in events if "program" in one["data"]]
+
+    before = set(calls())
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.connect(str(slow.daemon.home / "rappd.sock"))
+        with _begun(slow):
+            connection.sendall(f"POST {PATH} HTTP/1.1\r\n{head}\r\n{json.dumps(asked)}".encode())
+        new = slow.daemon.wait_for(lambda: [one for one in calls() if one not in before], what="its record")
+        yield connection, new[-1]
+
+
+@CALLS
+def test_hanging_up_stops_a_call_that_no_key_names(slow: Node, tool: str, arguments: Any) -> None:
+    with _without_key(slow, tool, arguments) as (connection, turn):
+        connection.close()
+        slow.daemon.wait_for(lambda: len(slow.records(turn)) > 1, what="the call to be stopped")
+    assert [(one["verb"], one["data"].get("code")) for one in slow.records(turn)] == [
+        ("HELP", None),
+        ("ERROR", 499),
+    ]
+
+
+@CALLS
+def test_the_owner_stops_a_call_that_no_key_names(slow: Node, tool: str, arguments: Any) -> None:
+    with _without_key(slow, tool, arguments) as (connection, turn):
+        assert slow.daemon.post("/chat/cancel", {"turn_id": turn}, control=True).status == 200
+        connection.settimeout(60)
+        answer = connection.recv(1 << 16)
+    assert b" 200 OK" in answer and b"Stopped." in answer and b'"isError":true' in answer
+
+
 def test_a_cancelled_request_of_the_older_era_is_stopped(slow: Node) -> None:
     issued = token(slow, "HELP.*", name="cancelling")["text"]
     session = "s-1"
-    body = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "Slow", "arguments": {}}}
+    params = {"name": "Slow", "arguments": {"seconds": 600}}
+    body = {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": params}
     sent = {
         mcp.SESSION_HEADER: session,
         "Authorization": f"Bearer {issued}",
         "Content-Type": "application/json",
     }
-    connection = http.client.HTTPConnection("127.0.0.1", slow.daemon.port, timeout=60)
-    connection.request("POST", PATH, json.dumps(body), sent)
+    connection = http.client.HTTPConnection("127.0.0.1", slow.daemon.port, timeout=100)
+    with _begun(slow):
+        connection.request("POST", PATH, json.dumps(body), sent)
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}}
     for _ in range(20):
         slow.daemon.post(PATH, cancel, headers={**sent, mcp.SESSION_HEADER: "another"})  # of no effect
-    time.sleep(0.1)
     assert slow.daemon.post(PATH, cancel, headers=sent).status == 202
     found = json.loads(connection.getresponse().read())["result"]
     connection.close()
@@ -375,15 +435,14 @@ def test_a_cancelled_request_of_the_older_era_is_stopped(slow: Node) -> None:
 def _first_events(
     daemon: RunningDaemon, method: str, body: Any, sent: dict[str, str], change: Any
 ) -> list[Any]:
-    """The first two events of a stream; ``change`` is made after the first look at the tools."""
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=60)
+    """The first two events of a stream; ``change`` is made once it is open."""
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     connection.request(method, PATH, None if body is None else json.dumps(body), sent)
     response = connection.getresponse()
     found = []
     if body is not None:
         found.append(json.loads(response.readline()[6:]))
         response.readline()
-    time.sleep(0.1)
     change()
     found.append(json.loads(response.readline()[6:]))
     connection.close()
@@ -425,7 +484,7 @@ ANSWERS = {key: {"action": "accept", "content": {"text": "Ann"}} for key in ("na
 def asking(slow: Node) -> Node:
     """The machine with an agent that asks back, at once or after a while."""
     slow.daemon.drop("asks_agent.py", agent_source("Asks", ASKS))
-    late = ASKS.replace("import json", "import json, time; time.sleep(0.6)")
+    late = ASKS.replace("import json", "import json, time; time.sleep(3)")
     slow.daemon.drop("late_agent.py", agent_source("Late", late))
     for name in ("Asks", "Late"):
         slow.daemon.wait_for(lambda name=name: name in slow.daemon.agent_names(), what=name)
@@ -484,7 +543,10 @@ def test_a_task_waits_for_its_answers_one_by_one(asking: Node) -> None:
     assert _ended(asking.daemon, id) == found, "what comes late changes nothing"
 
 
-def test_an_agent_that_takes_tasks_alone_is_refused_to_programs_without_them(asking: Node) -> None:
+def test_an_agent_that_takes_tasks_alone_is_refused_to_programs_without_them(
+    asking: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rappd.listeners.mcp.TASK_SECONDS", 100.0)
     source = agent_source("Hours").replace(
         '"description": "A test.",', '"description": "A test.", "task_only": True,'
     )
@@ -574,7 +636,7 @@ def test_the_wire_keeps_its_golden_shape(slow: Node) -> None:
         "asked": call(slow.daemon, "ask", {"message": "use Clock"}),
         "called": call(slow.daemon, "Fact", control=True),
         "failed": call(slow.daemon, "Failing", control=True)["isError"],
-        "task": call(slow.daemon, "Slow", {"seconds": 0.6}, capabilities=TASKS, control=True),
+        "task": call(slow.daemon, "Slow", {"seconds": 3}, capabilities=TASKS, control=True),
         "refused": post(slow.daemon, "tools/call", name="nobody").json(),
     }
     assert _golden(found) == json.loads(GOLDEN.read_text())

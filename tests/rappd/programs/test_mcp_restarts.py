@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def test_a_task_that_a_kill_cut_off_ends_in_one_honest_error_or_is_done_again_wh
         daemon.wait_for(lambda name=name: _begun(daemon, name) == 1, what=f"{name} to begin")
     daemon.kill()
     daemon.start()
-    once = _task(daemon, ids["Once"])
+    once = daemon.wait_for(lambda: (found := _task(daemon, ids["Once"]))["status"] != "working" and found)
     assert once["status"] == "failed"
     assert "cut off" in once["error"]["message"]
     again = daemon.wait_for(lambda: (found := _task(daemon, ids["Again"]))["status"] != "working" and found)
@@ -100,7 +101,7 @@ def _heard(bridge: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 @pytest.mark.own_process
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(900)
 def test_a_program_on_stdio_gets_one_answer_over_a_kill(daemon: RunningDaemon) -> None:
     with _bridge(daemon) as bridge:
         _say(bridge, message("tools/list", id="first"))
@@ -193,5 +194,6 @@ def test_lines_to_paste_name_a_command_that_serves(
         else [entry[1]["command"], *entry[1]["args"]]
     )
     assert command[1:] == ["mcp"]
+    assert Path(command[0]).is_file(), "a program that knows no PATH finds it"
     variables = entry[1].get("env") or entry[1].get("environment")
     assert variables == {"RAPP_HOME": str(daemon.home)}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon
 
 from envelopes.codecs import mcp
+from tests.rappd.programs.conftest import desk_with_model
 from tests.rappd.programs.test_mcp import TASKS, call, headers, message, names, post, result
 from tests.rappd.sessions.workflows.conftest import THREE, Desk
 from tests.rappd.sessions.workflows.held_model import HeldModel
@@ -25,37 +24,6 @@ LETTER = {
     "files": {"letter": "letter.txt"},
     "steps": [{"participant": "Ann", "cue": "Answer: {file:letter}"}],
 }
-
-
-@contextmanager
-def _desk(folder: Path) -> Iterator[tuple[Desk, HeldModel]]:
-    server = HeldModel()
-    server.start()
-    made = Desk(folder, OPENAI_BASE_URL=server.url, OPENAI_MODEL="small", RAPPD_MODEL_HELP="never")
-    made.write(THREE)
-    made.start()
-    yield made, server
-    server.let_go()
-    made.stop()
-    server.stop()
-
-
-@pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Desk, HeldModel]]:
-    with _desk(tmp_path_factory.mktemp("workflows") / "desk") as found:
-        yield found
-
-
-@pytest.fixture
-def desk(both: tuple[Desk, HeldModel]) -> Desk:
-    return both[0]
-
-
-@pytest.fixture
-def model(both: tuple[Desk, HeldModel]) -> HeldModel:
-    """Its model; what it was asked before is forgotten."""
-    both[1].texts.clear()
-    return both[1]
 
 
 def test_a_workflow_is_a_tool_and_its_result_is_what_was_said(desk: Desk) -> None:
@@ -77,7 +45,7 @@ def test_a_workflow_is_a_tool_and_its_result_is_what_was_said(desk: Desk) -> Non
     assert refused["error"]["code"] == -32602
 
 
-def test_what_is_wrong_with_a_call_is_told_in_words(desk: Desk, model: HeldModel) -> None:
+def test_what_is_wrong_with_a_call_is_told_in_words(desk: Desk, held_model: HeldModel) -> None:
     desk.write(LETTER)
     tools = {one["name"]: one for one in result(desk, "tools/list", control=True)["tools"]}
     assert tools["workflow.letter"]["inputSchema"]["properties"]["files"]["required"] == ["letter"]
@@ -90,15 +58,15 @@ def test_what_is_wrong_with_a_call_is_told_in_words(desk: Desk, model: HeldModel
     ):
         found = call(desk, name, arguments, control=True)
         assert (found["isError"], told in found["content"][0]["text"]) == (True, True), found
-    model.failing["one"] = 2
+    held_model.failing["one"] = 2
     found = call(desk, "workflow.three", control=True)
     assert (found["isError"], "paused at step 1" in found["content"][0]["text"]) == (True, True), found
 
 
-def test_a_workflow_is_in_no_turns_tools(desk: Desk, model: HeldModel) -> None:
+def test_a_workflow_is_in_no_turns_tools(desk: Desk, held_model: HeldModel) -> None:
     result(desk, "tools/list", control=True)
     desk.chat("hello")
-    assert not [one for one in model.tools() if "workflow" in one]
+    assert not [one for one in held_model.tools() if "workflow" in one]
 
 
 def test_what_is_no_tokens_and_what_was_not_approved(desk: Desk) -> None:
@@ -118,16 +86,16 @@ def test_what_is_no_tokens_and_what_was_not_approved(desk: Desk) -> None:
     assert refused["error"]["code"] == -32602
 
 
-def test_a_run_ends_with_the_call_that_began_it(desk: Desk, model: HeldModel) -> None:
-    model.held.add("one")
+def test_a_run_ends_with_the_call_that_began_it(desk: Desk, held_model: HeldModel) -> None:
+    held_model.held.add("one")
     created = post(
         desk, "tools/call", name="workflow.three", arguments={}, capabilities=TASKS, control=True
     ).json()["result"]
-    model.wait_for("one")
+    held_model.wait_for("one")
     post(desk, "tasks/cancel", taskId=created["taskId"], capabilities=TASKS, control=True)
     running = lambda: [one for one in desk.ask("GET", "/workflows")["runs"] if one["status"] == "running"]  # noqa: E731
-    desk.wait_for(lambda: not running(), 20, "the run to end")
-    model.let_go()
+    desk.wait_for(lambda: not running(), what="the run to end")
+    held_model.let_go()
 
 
 def test_a_list_of_agents_for_programs_leaves_workflows_out(desk: Desk) -> None:
@@ -143,26 +111,26 @@ def _asked(daemon: RunningDaemon, key: str) -> dict[str, Any]:
     return found
 
 
-def test_the_same_key_is_one_run(desk: Desk, model: HeldModel) -> None:
+def test_the_same_key_is_one_run(desk: Desk, held_model: HeldModel) -> None:
     first, again = _asked(desk, "one-key"), _asked(desk, "one-key")
     assert first["content"] == again["content"]
-    assert model.texts.count("one") == 1
+    assert held_model.texts.count("one") == 1
 
 
 @pytest.mark.own_process
 def test_a_run_goes_on_after_a_kill_and_a_repeat_gets_its_result(tmp_path: Path) -> None:
-    with _desk(tmp_path / "desk") as (desk, model):
-        _kill_and_ask_again(desk, model)
+    with desk_with_model(tmp_path / "desk") as (desk, held_model):
+        _kill_and_ask_again(desk, held_model)
 
 
-def _kill_and_ask_again(desk: Desk, model: HeldModel) -> None:
-    model.held.add("two")
+def _kill_and_ask_again(desk: Desk, held_model: HeldModel) -> None:
+    held_model.held.add("two")
     created = post(
         desk, "tools/call", name="workflow.three", arguments={}, capabilities=TASKS, control=True
     ).json()["result"]
-    model.wait_for("two")
+    held_model.wait_for("two")
     desk.kill()
-    model.let_go()
+    held_model.let_go()
     desk.start()
 
     def task() -> Any:
@@ -170,8 +138,12 @@ def _kill_and_ask_again(desk: Desk, model: HeldModel) -> None:
         found: dict[str, Any] = answer.json()["result"]
         return found if found["status"] != "working" else None
 
-    found = desk.wait_for(task, 60, "the task to end")
+    found = desk.wait_for(task, what="the task to end")
     assert found["status"] == "completed", found
     assert json.loads(found["result"]["content"][0]["text"])["answers"].keys() == {"Ann", "Bob", "Cy"}
-    assert [sum(one.startswith(word) for one in model.texts) for word in ("one", "two", "three")] == [1, 2, 1]
+    assert [sum(one.startswith(word) for one in held_model.texts) for word in ("one", "two", "three")] == [
+        1,
+        2,
+        1,
+    ]
     assert len(desk.ask("GET", "/sessions")["sessions"]) == 1

@@ -249,12 +249,12 @@ def test_hanging_up_stops_the_model(daemon: RunningDaemon, model: FakeModel, pat
     model.reached.clear()
     model.hung_up.clear()
     body = {"model": "brainstem", "messages": [user("hi")], "input": "hi", "stream": stream}
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
     try:
-        assert model.reached.wait(20)
+        assert model.reached.wait(100)
         connection.close()
-        assert model.hung_up.wait(20)
+        assert model.hung_up.wait(100)
     finally:
         model.hang = False
 
@@ -265,3 +265,82 @@ def test_a_page_on_the_list_may_ask_with_openais_own_library(daemon: RunningDaem
     assert allowed.status == 204
     headers = set(allowed.headers["access-control-allow-headers"].lower().split(", "))
     assert {"authorization", "content-type", "x-session-id", "x-stainless-retry-count"} <= headers
+
+
+LEGAL: dict[str, dict[str, Any]] = {
+    "an answer begun by the client": {"messages": [user("hi"), {"role": "assistant", "content": "Sure, "}]},
+    "instructions alone": {"messages": [{"role": "developer", "content": "Say hi."}]},
+    "a thousand messages": {
+        "messages": [
+            *(
+                one
+                for at in range(500)
+                for one in (user(f"q{at}"), {"role": "assistant", "content": f"a{at}"})
+            ),
+            user("hi"),
+        ]
+    },
+    "two hundred tools": {"tools": [tool(f"t{at}") for at in range(200)]},
+    "a tool twice, and an agent's name": {"tools": [tool("weather"), tool("weather"), tool("Clock")]},
+    "broken schemas": {
+        "tools": [
+            {"type": "function", "function": {"name": "a", "parameters": {"type": "odd", "properties": 7}}},
+            {"type": "function", "function": {"name": "b"}},
+            {"type": "function", "function": {"name": "c", "parameters": None}},
+        ]
+    },
+    "calls that are nobody's": {
+        "messages": [
+            user("hi"),
+            {
+                "role": "assistant",
+                "content": None,
+                "tool_calls": [
+                    {"id": "call_x", "type": "function", "function": {"name": "f", "arguments": "{no"}}
+                ],
+            },
+            {"role": "tool", "tool_call_id": "call_x", "content": "sunny"},
+            {"role": "tool", "tool_call_id": "call_y", "content": "none"},
+            user("and now?"),
+        ]
+    },
+    "the older functions": {
+        "messages": [
+            user("hi"),
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "x"},
+            user("and now?"),
+        ],
+        "functions": [{"name": "f", "parameters": {}}],
+        "function_call": "auto",
+    },
+    "fields that say nothing": {
+        "n": 1,
+        "logprobs": False,
+        "top_logprobs": 0,
+        "max_tokens": 0,
+        "stop": None,
+        "tools": [],
+        "tool_choice": None,
+        "metadata": None,
+        "modalities": ["text"],
+        "stream_options": {"include_usage": True},
+        "service_tier": "flex",
+        "store": False,
+        "user": "",
+    },
+}
+"""Requests that no rule forbids, however odd."""
+
+
+@pytest.mark.parametrize("name", LEGAL)
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_odd_and_legal_is_answered(
+    daemon: RunningDaemon, model: FakeModel, name: str, stream: bool
+) -> None:
+    model.will(says("Fine."))
+    body = {"model": "brainstem", "messages": [user("hi")], **LEGAL[name], "stream": stream}
+    answer = daemon.post("/v1/chat/completions", body)
+    assert (answer.status, b"Fine." in answer.body, b'"error"' in answer.body) == (200, True, False), (
+        answer.body
+    )

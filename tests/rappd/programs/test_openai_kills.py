@@ -58,9 +58,9 @@ def test_killed_before_the_answer_and_asked_again(daemon: RunningDaemon, model: 
     body = {"model": "brainstem", "input": "do it once"}
     asking = threading.Thread(target=_ask, args=(daemon, body))
     asking.start()
-    assert model.reached.wait(20)
+    assert model.reached.wait(100)
     daemon.kill()
-    asking.join(20)
+    asking.join(100)
     model.hang = False
     daemon.start()
     again = [daemon.post("/v1/responses", body, headers={"x-stainless-retry-count": "1"}) for _ in range(2)]
@@ -72,7 +72,7 @@ def test_killed_before_the_answer_and_asked_again(daemon: RunningDaemon, model: 
 def test_killed_in_mid_stream_the_response_says_so(daemon: RunningDaemon, model: HalfSaid) -> None:
     model.hang_after = True
     model.will(says("never"))
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     body = json.dumps({"model": "brainstem", "input": "a long story", "stream": True})
     connection.request("POST", "/v1/responses", body, {"Content-Type": "application/json"})
     response = connection.getresponse()
@@ -123,7 +123,7 @@ def test_a_stop_ends_the_stream_with_an_error_event(
     daemon: RunningDaemon, model: HalfSaid, path: str
 ) -> None:
     model.hang_after = True
-    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", daemon.port, timeout=100)
     body = {"model": "brainstem", "input": "a story", "messages": [{"role": "user", "content": "a story"}]}
     connection.request(
         "POST", path, json.dumps({**body, "stream": True}), {"Content-Type": "application/json"}

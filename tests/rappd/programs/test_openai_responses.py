@@ -228,7 +228,7 @@ def test_what_is_under_way_is_cancelled_before_it_is_deleted(daemon: RunningDaem
     made = create(daemon, "slowly", background=True)
     path = f"/v1/responses/{made['id']}"
     try:
-        assert model.reached.wait(20)
+        assert model.reached.wait(100)
         assert daemon.request("DELETE", path).status == 409
         assert daemon.post(f"{path}/cancel").json()["status"] == "cancelled"
     finally:
@@ -255,7 +255,7 @@ def test_a_repeat_after_a_refusal_is_begun_anew(daemon: RunningDaemon, model: Fa
     model.hang = True
     model.reached.clear()
     made = create(daemon, "patience", background=True)
-    assert model.reached.wait(20)
+    assert model.reached.wait(100)
     assert daemon.post(f"/v1/responses/{made['id']}/cancel").json()["status"] == "cancelled"
     model.hang = False
     model.will(says("here"))

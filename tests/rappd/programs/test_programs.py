@@ -12,7 +12,7 @@ CHAT = "/ollama/api/chat"
 
 
 def say(node: Node, text: str, name: str, *before: tuple[str, str], **headers: str) -> str:
-    """One request of a program that calls itself ``name`` and repeats what was said before."""
+    """A request of a program that calls itself ``name`` and repeats what was said before."""
     said = [{"role": role, "content": content} for role, content in before]
     body = {"model": "brainstem", "messages": [*said, {"role": "user", "content": text}], "stream": False}
     answer = node.daemon.post(CHAT, body, headers={"User-Agent": f"{name}/1.2 (x86)", **headers})

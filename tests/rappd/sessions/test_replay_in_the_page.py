@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import socket
 import threading
 import time
@@ -14,17 +13,16 @@ from typing import Any
 
 import pytest
 from fixtures.axe import axe_core, violations
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import keep_picture, needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, FrameLocator, Page, expect
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.timeout(300),
+    pytest.mark.timeout(900),
     needs_chromium,
 ]
 
-PATIENCE = 30_000
 SIZES = [(390, 844), (1280, 800)]
 
 
@@ -33,7 +31,6 @@ def opened(browser: Browser, desk: RunningDaemon, egg: Path, size: tuple[int, in
     told = desk.cli("sessions", "open", str(egg), "--json")
     assert told.returncode == 0, told.stderr
     page = browser.new_page(viewport={"width": size[0], "height": size[1]})
-    page.set_default_timeout(PATIENCE)
     page.goto(json.loads(told.stdout)["egg"]["url"])
     return page
 
@@ -46,11 +43,6 @@ def recorded(desk: RunningDaemon, folder: Path) -> Path:
     done = desk.cli("sessions", "export", "--format", "egg", "--output", str(egg))
     assert done.returncode == 0, done.stderr
     return egg
-
-
-def keep_picture(page: Page, name: str) -> None:
-    if folder := os.environ.get("RAPPD_SHOTS"):
-        page.screenshot(path=f"{folder}/{name}.png")
 
 
 def frame_of(page: Page) -> FrameLocator:

@@ -34,7 +34,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Machine
         pi.owner("POST", "/twins", {"name": "Ink", "text": "You are Ink."})
         pair(desk, pi)
         desk.knows("pi")
-        desk.wait_for(lambda: "Weather" in str(desk.row("pi")["agents_here"]), 30, "pi's agents")
+        desk.wait_for(lambda: "Weather" in str(desk.row("pi")["agents_here"]), what="pi's agents")
         yield desk, pi
     finally:
         for one in (desk, pi):
@@ -238,7 +238,7 @@ def test_participants_of_a_workflow_are_on_another_machine(machines: tuple[Machi
         events: list[dict[str, Any]] = desk.owner("GET", "/sessions/current")["events"]
         return events if events[-1].get("workflow", {}).get("status") == "done" else []
 
-    answers = [one for one in desk.wait_for(done, 60, "the panel") if one["kind"] == "twin_response"][1:]
+    answers = [one for one in desk.wait_for(done, what="the panel") if one["kind"] == "twin_response"][1:]
     assert [one["by"] for one in answers] == ["Ann", "Bob", "Cy"]
     assert "You play Ann. You doubt." in answers[0]["text"] and answers[0]["text"].endswith("Ann, rain?")
     assert answers[1]["text"] == "rain: Bob, rain?"

@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from rappd.store import schema, transactions
-from rappd.store.operations import MultiRowStatement
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
+from rappd.store.write_operations import MultiRowStatement
 
 Say = Callable[..., Record]
 

@@ -14,13 +14,13 @@ import time
 import uuid
 from pathlib import Path
 
+from neighborhoods.durable_tables import OutgoingEnvelope
 from neighborhoods.peer import Peer
-from neighborhoods.storage import OutgoingEnvelope
-from rappd.store.operations import InboxClaim
 from rappd.store.outbox_table import OutboxTable
 from rappd.store.peer_table import PeerTable
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
+from rappd.store.write_operations import InboxClaim
 
 PEER = "twin_0123456789abcdef"
 

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from rappd.store.operations import MOST, MultiRowStatement
+from rappd.store.write_operations import MOST, MultiRowStatement
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, MOST - 1, MOST, MOST + 1, 3 * MOST + 5])

@@ -62,7 +62,7 @@ async def test_group_commit_does_not_wait_for_slow_turn(
     with policy.active(), policy.active():
         policy.add_waiter(waits=True)
         assert not wakeups
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
             while not wakeups:
                 await asyncio.sleep(writer.LOOK_SECONDS)
 
@@ -74,7 +74,7 @@ async def test_group_commit_wakes_writer_despite_further_entries(
     wakeups.clear()
     with policy.active(), policy.active():
         policy.add_waiter(waits=True)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
             while not wakeups:
                 policy.add_waiter(waits=False)
                 await asyncio.sleep(0)

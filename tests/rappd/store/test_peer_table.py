@@ -1,4 +1,4 @@
-"""Peers and tokens: what was written is read back the same, by whoever opens the file next."""
+"""Peers and tokens: what was written is read back the same, by the next one to open the file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from neighborhoods.durable_tables import IssuedToken, PeerStorage
 from neighborhoods.peer import Peer
-from neighborhoods.storage import IssuedToken, PeerStorage
 from rappd.errors import StoreError
 from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store

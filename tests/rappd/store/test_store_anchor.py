@@ -211,7 +211,7 @@ async def test_first_anchor_of_a_long_log_does_not_delay_the_start(
     anchoring = Anchoring(path, KEY, store)
     await anchoring.start()
     assert anchoring.report.anchor is None
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while anchoring.report.anchor is None:
             await asyncio.sleep(0.01)
     assert anchoring.report.anchor.note == "first"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from envelopes.codecs.hash_chain import GENESIS, link
+from envelopes.codecs.emergence import GENESIS, link
 from rappd.errors import StoreError
 from rappd.store import transactions
 from rappd.store.records import Record
@@ -99,7 +99,7 @@ async def test_when_a_flush_resolves_every_connection_sees_it(store, path: Path,
 
 async def test_a_queued_record_is_written_although_nobody_waits(store, say) -> None:
     store.queue(say(A))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         while (await store.counts()).events == 0:
             await asyncio.sleep(0.01)
 

@@ -31,7 +31,7 @@ class Disk:
         self.really = write_ahead_log.to_disk
 
     def to_disk(self, descriptor: int) -> None:
-        assert self.way.wait(20)
+        assert self.way.wait(100)
         if self.fails:
             raise OSError(5, "Input/output error")
         self.really(descriptor)
@@ -134,11 +134,11 @@ async def test_durable_waits_for_everything_put_before(path: Path, disk: Disk, s
     store = await Store.open(path)
     disk.way.clear()
     written, durable = store.commit(say(A)), store.durable()
-    assert await asyncio.wait_for(written, 10) == 1
+    assert await asyncio.wait_for(written, 100) == 1
     await asyncio.sleep(0.05)
     assert (disk.synced, durable.done()) == ([], False)
     disk.way.set()
-    assert await asyncio.wait_for(durable, 10) == 1
+    assert await asyncio.wait_for(durable, 100) == 1
     assert disk.synced == ["rappd.db-wal"]
     assert await store.durable() == 1  # with nothing put before it
     await store.close()
@@ -193,7 +193,7 @@ async def test_other_commits_are_synced_soon(path: Path, monkeypatch, say) -> No
     store = await Store.open(path)
     for turn in range(1, 4):
         await store.commit(say(A))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             while len(synced) < turn:
                 await asyncio.sleep(0.01)
     await asyncio.sleep(0.2)

@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from neighborhoods.storage import OutgoingEnvelope
+from neighborhoods.durable_tables import OutgoingEnvelope
 from rappd.errors import StoreError
 from rappd.store import connections
 from rappd.store.inbox_table import InboxTable
-from rappd.store.operations import ClaimState, InboxClaim
 from rappd.store.outbox_table import OutboxTable
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
+from rappd.store.write_operations import ClaimState, InboxClaim
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
 PEER = "twin_0123456789abcdef"

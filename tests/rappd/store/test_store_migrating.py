@@ -10,12 +10,12 @@ import pytest
 
 from rappd.store import schema
 from rappd.store.inbox_table import InboxTable
-from rappd.store.operations import ClaimState, InboxClaim
 from rappd.store.outbox_table import OutboxTable
 from rappd.store.peer_table import PeerTable
 from rappd.store.store import Store
 from rappd.store.token_table import TokenTable
 from rappd.store.verify import verify
+from rappd.store.write_operations import ClaimState, InboxClaim
 
 A = "aaaaaaaa-0000-4000-8000-000000000001"
 

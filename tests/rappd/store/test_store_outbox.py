@@ -13,7 +13,14 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from neighborhoods.storage import WAITING, OutboxState, OutboxStorage, OutgoingEnvelope
+from neighborhoods.durable_tables import (
+    OUTBOX_TRANSITIONS,
+    WAITING,
+    OutboxState,
+    OutboxStorage,
+    OutgoingEnvelope,
+)
+from rappd.store import outbox_table
 from rappd.store.outbox_table import OutboxTable
 from rappd.store.store import Store
 from rappd.store.verify import verify
@@ -221,7 +228,7 @@ async def test_readers_at_work_do_not_hold_up_the_rows(outbox) -> None:
         for _ in range(60):
             rows = await outbox.outgoing(peer="aa")
             states = [row.state for row in rows]
-            # rows move from the oldest on, so whoever looks sees done ones first
+            # rows move from the oldest on, so a reader sees done ones first
             assert states == sorted(states, key=("done", "queued").index)
 
     async def work() -> None:
@@ -231,3 +238,12 @@ async def test_readers_at_work_do_not_hold_up_the_rows(outbox) -> None:
 
     await asyncio.gather(work(), *(watch() for _ in range(4)))
     assert await outbox.outgoing(waiting=True) == []
+
+
+def test_statements_of_the_store_name_the_waiting_states() -> None:
+    listed = ", ".join(f"'{state}'" for state in OUTBOX_TRANSITIONS)
+    statements = [
+        text for text in vars(outbox_table).values() if isinstance(text, str) and "state IN" in text
+    ]
+    assert len(statements) >= 4
+    assert all(f"state IN ({listed})" in text for text in statements)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from envelopes.envelope import new_id, thread_id
-from rappd.store.operations import InboxClaim
 from rappd.store.store import Store
 from rappd.store.write_ahead_log import WalCheckpointer
+from rappd.store.write_operations import InboxClaim
 
 PEER = "brainstem_0123456789abcdef"
 

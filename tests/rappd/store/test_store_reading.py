@@ -134,7 +134,7 @@ async def test_follower_gets_the_events_of_its_thread_once_they_are_committed(st
     store.follow(A, lambda events: [seen.put_nowait(one) for one in events])
     for thread, text in ((A, "one"), (B, "other"), (A, "two")):
         store.queue(say(thread, text))  # nobody waits for the commit
-    told = [await asyncio.wait_for(seen.get(), 60) for _ in range(2)]
+    told = [await asyncio.wait_for(seen.get(), 100) for _ in range(2)]
     assert told == await store.thread_events(A)
     await store.commit(say(B))
     assert seen.empty()
@@ -240,7 +240,7 @@ async def test_two_processes_read_while_the_daemon_writes(store: Store, path: Pa
             await store.commit(say((A, B, C)[turn % 3]))
         await store.commit(say(A, "the end"))
         for reader in readers:
-            assert reader.communicate(timeout=60)[0] == "801\n"
+            assert reader.communicate(timeout=100)[0] == "801\n"
             assert reader.returncode == 0
     finally:
         for reader in readers:

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from rappd.errors import StoreError
-from rappd.store import operations, transactions
+from rappd.store import transactions, write_operations
 from rappd.store.connections import open_writing
 from rappd.store.inbox_table import InboxTable
-from rappd.store.operations import CLAIM_STATE, ClaimState, InboxClaim
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
+from rappd.store.write_operations import CLAIM_STATE, ClaimState, InboxClaim
 
 A, B = "aaaaaaaa-0000-4000-8000-000000000001", "bbbbbbbb-0000-4000-8000-000000000002"
 PEER = "twin_0123456789abcdef"
@@ -109,7 +109,7 @@ async def test_of_a_done_one_the_record_alone_remains(store, path: Path, say, ta
     assert await inbox.find(PEER, "1", "HELP") == ClaimState("done", A)
 
 
-@pytest.mark.parametrize(("statement", "values"), [(CLAIM_STATE, 3), (operations._CLAIM_ONE, 8)])
+@pytest.mark.parametrize(("statement", "values"), [(CLAIM_STATE, 3), (write_operations._CLAIM_ONE, 8)])
 def test_what_was_answered_is_found_by_an_index(path: Path, statement: str, values: int) -> None:
     with contextlib.closing(open_writing(path)) as db:
         plan = " ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", ("x",) * values))
@@ -121,7 +121,7 @@ def test_what_was_answered_is_found_by_an_index(path: Path, statement: str, valu
 @pytest.mark.parametrize(
     ("statement", "values"),
     [
-        (operations._CLAIM_ONE, 8), (operations._DONE_ONE, 3), (transactions._FIND._statements[1], 1),
+        (write_operations._CLAIM_ONE, 8), (write_operations._DONE_ONE, 3), (transactions._FIND._statements[1], 1),
         (transactions._ADVANCE._statements[1], 4), (transactions._DESCRIBE._statements[1], 12),
     ],
 )  # fmt: skip

@@ -10,10 +10,10 @@ from collections import defaultdict
 from pathlib import Path
 
 from rappd.store.inbox_table import InboxTable
-from rappd.store.operations import ClaimState, InboxClaim
 from rappd.store.reader import Reader
 from rappd.store.store import Store
 from rappd.store.verify import verify
+from rappd.store.write_operations import ClaimState, InboxClaim
 
 ROUNDS = 12
 CHILD = Path(__file__).with_name("taking_child.py")

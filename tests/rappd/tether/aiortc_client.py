@@ -13,9 +13,8 @@ from aiortc.exceptions import InvalidStateError
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
-from rappd.tether.rtc_transport import own_parameters
-from rappd.tether.session_description import description
-from rappd.tether.transport_parameters import TransportParameters, checked
+from rappd.tether.rtc_worker import own_parameters
+from rappd.tether.transport_parameters import TransportParameters, checked, description
 from tests.rappd.tether.phone_client import Computer, PhoneClient
 
 
@@ -34,7 +33,7 @@ class AiortcClient(PhoneClient):
         self.certificate = RTCCertificate.generateCertificate()
 
     def kept(self) -> str:
-        """See ``PhoneClient``."""
+        """Implements ``PhoneClient``."""
         key = self.certificate._key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
@@ -42,7 +41,7 @@ class AiortcClient(PhoneClient):
         return json.dumps([super().kept(), key.decode(), shown.decode()])
 
     def remember(self, kept: str) -> None:
-        """See ``PhoneClient``."""
+        """Implements ``PhoneClient``."""
         rest, key, shown = json.loads(kept)
         super().remember(rest)
         self.certificate = RTCCertificate(
@@ -67,7 +66,7 @@ class AiortcClient(PhoneClient):
             assert response.status == 200, opened
         theirs = checked(opened["transport"])
         await self._peer.setRemoteDescription(RTCSessionDescription(description(theirs), "answer"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(100):
             await is_open.wait()
         return opened, theirs.print, own.print
 
@@ -76,7 +75,7 @@ class AiortcClient(PhoneClient):
         return own
 
     async def send_text(self, text: str) -> None:
-        """See ``PhoneClient``."""
+        """Implements ``PhoneClient``."""
         with contextlib.suppress(InvalidStateError):
             self._channel.send(text)
 

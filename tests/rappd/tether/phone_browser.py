@@ -11,21 +11,21 @@ from playwright.sync_api import Browser, Page, expect
 
 AGENT = "Mozilla/5.0 (Linux; Android 15; Pixel 8) AppleWebKit/537.36 Chrome/156.0 Mobile Safari/537.36"
 SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live)")]
-    .filter(box => box.clientWidth > 0 && !box.closest(".visually-hidden, .who, .call-given, .conversation-title, pre, .scroll-table")
+    .filter(box => box.clientWidth > 0 && !box.closest(".visually-hidden, .who, .call-given, .conversation-title, pre")
         && (box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
         || box.getBoundingClientRect().right > innerWidth + 1 || box.getBoundingClientRect().left < -1))
     .map(box => box.outerHTML.slice(0, 160))"""
 
 
 class PhonePage:
-    """One phone: a browser context of its own."""
+    """A phone: a browser context of its own."""
 
     def __init__(self, browser: Browser, desk: RunningDaemon, **options: Any) -> None:
         self.desk = desk
         size = {"width": 390, "height": 844}
         asked = {"viewport": size, "user_agent": AGENT, "has_touch": True, "is_mobile": True} | options
         self.context = browser.new_context(**asked)
-        self.context.set_default_timeout(30_000)
+        self.context.set_default_timeout(60_000)
         self.page: Page = self.context.new_page()
         self.errors: list[str] = []
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))

@@ -22,7 +22,7 @@ from rappd.tether import proofs
 from rappd.tether.framing import Assembler, frames_of
 from rappd.tether.proofs import Parts
 
-_SECONDS = 60.0 + float(os.environ.get("ANSWER_SECONDS", "0"))
+_SECONDS = 100.0 + float(os.environ.get("ANSWER_SECONDS", "0"))
 
 
 _PAUSE = 0.03
@@ -45,7 +45,7 @@ class Computer(Protocol):
 
 
 class PhoneClient:
-    """One phone of a running daemon: what its page would hold."""
+    """A phone of a running daemon: what its page would hold."""
 
     def __init__(self, daemon: Computer) -> None:
         self.daemon = daemon
@@ -66,7 +66,7 @@ class PhoneClient:
         self.last_seq = 0
         self._scheme, self._address = "http", ""
         self.key: ec.EllipticCurvePrivateKey | None = None
-        """Its own key, as a browser makes one on https."""
+        """The phone's own key, as a browser makes one on https."""
         self.matters: list[dict[str, Any]] = []
         self.answered: list[dict[str, Any]] = []
         self._device: dict[str, Any] = {}
@@ -88,7 +88,7 @@ class PhoneClient:
 
     @property
     def id(self) -> str:
-        """Its id, once it joined."""
+        """The phone's id, once it joined."""
         return str(self._device["device"])
 
     async def pair(self, kind: str = "guest", session: bool = True, **asked: Any) -> Self:
@@ -131,7 +131,7 @@ class PhoneClient:
         return json.dumps([self._address, self._device])
 
     def remember(self, kept: str) -> None:
-        """See ``kept``."""
+        """Implements ``kept``."""
         self._address, self._device = json.loads(kept)
 
     async def leave(self) -> None:

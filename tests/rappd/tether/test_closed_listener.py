@@ -3,39 +3,16 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
+from fixtures.logged_imports import LoggingImports
 from fixtures.running_daemon import RunningDaemon
 
 from tests.rappd.tether.conftest import reachable
 
-ALWAYS = {
-    "current_session", "devices", "errors", "events", "guests", "participants", "proofs", "screen", "sentence", "sentences",
-    "service", "session_list", "session_record", "sessions", "webrtc",
-}  # fmt: skip
-"""Modules of sessions, which the owner has without any phone, and of the list of devices."""
+ALWAYS = {"devices", "errors", "proofs", "service", "session_screen", "webrtc"}
+"""Modules of the list of devices."""
 _TETHER = re.compile(r"rappd\.tether\.(\w+)")
-
-
-class _Logged(RunningDaemon):
-    """A daemon that writes down each module as it is imported."""
-
-    def start(self) -> RunningDaemon:
-        self.imports = self.home.parent / "imports"
-        command = [sys.executable, "-X", "importtime", "-m", "rappd", "start", "--quiet"]
-        with self.imports.open("wb") as file:
-            self.process = subprocess.Popen(
-                command, env=self.environment, cwd="/", stdout=subprocess.PIPE, stderr=file
-            )
-        self.wait_for(self.is_ready, 60, "the daemon to be ready")
-        return self
-
-    def imported(self) -> set[str]:
-        """Names of all modules imported so far."""
-        lines = self.imports.read_text().splitlines()
-        return {line.rpartition("|")[2].strip() for line in lines if line.startswith("import time:")}
 
 
 def _rtc_workers(daemon: RunningDaemon) -> int:
@@ -50,7 +27,7 @@ def _rtc_workers(daemon: RunningDaemon) -> int:
 
 
 def test_closed_listener_is_not_imported_and_runs_no_process(tmp_path: Path) -> None:
-    daemon = _Logged(tmp_path / "desk", **reachable())
+    daemon = LoggingImports(tmp_path / "desk", **reachable())
     daemon.start()
     try:
         for path in ("/operator/status", "/devices", "/devices/window", "/sessions"):

@@ -8,10 +8,10 @@ import time
 from pathlib import Path
 
 import pytest
+from fixtures.refusals import refused
 
 from rappd.errors import AmbiguousError, StoreError, UsageProblemError
 from rappd.tether.devices import IDLE_DAYS, DeviceRegistry, by_secret_alone
-from rappd.tether.errors import NoSuchDeviceError
 from rappd.tether.pairing_window import BAD_IN_ALL, BAD_OF_ONE_SOURCE, PairingWindow
 
 
@@ -50,7 +50,7 @@ def test_registry_gives_each_device_a_name_of_its_own(registry: DeviceRegistry) 
 def test_registry_finds_by_name_and_start_of_the_id(registry: DeviceRegistry) -> None:
     id = add(registry, 1, "Anna")
     assert registry.find("anna").id == registry.find(id[:8]).id == id
-    with pytest.raises(NoSuchDeviceError):
+    with refused("no_such_device"):
         registry.find("Bert")
 
 

@@ -92,6 +92,7 @@ def test_two_tabs_of_one_phone_do_not_end_each_other(desk: RunningDaemon) -> Non
         first.get_by_text("desk is open in another tab of this phone.").wait_for()
         if folder := os.environ.get("RAPPD_SHOTS"):
             first.screenshot(path=f"{folder}/phone-two-tabs.png")
+        desk.wait_for_log("a phone's connection ended")
         connected = desk.log.count("a phone's connection ended")
         time.sleep(3)  # the first would have come back after one second
         assert desk.log.count("a phone's connection ended") == connected

@@ -11,11 +11,10 @@ from aiortc.sdp import SessionDescription
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neighborhoods.auth.ipv6_admission import LocalNetworks
+from neighborhoods.auth.ipv6_networks import LocalNetworks
 from rappd.tether.errors import BadOfferError
 from rappd.tether.offer import read_offer
-from rappd.tether.session_description import description
-from rappd.tether.transport_parameters import checked, reachable
+from rappd.tether.transport_parameters import checked, description, reachable
 from tests.rappd.tether.hostile_fields import BREAKS, GOOD, PHONE, TEXTS, hostile, placed
 
 NAMED = {

@@ -16,7 +16,7 @@ from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, expect
 
-from rappd.tether.session import Answer, Hang, Look, PhoneSession
+from rappd.tether.phone_session import Answer, Hang, Look, PhoneSession
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_client import PhoneClient
@@ -82,7 +82,10 @@ async def test_code_is_read_and_approved_by_its_hash_and_the_second_is_told(make
         (row,) = anna.waiting["rows"]
         matter = await read(anna)
         assert matter["sha256"] == row["sha256"] and "class Oven" in matter["text"]
-        assert matter["why"] == "Unsigned." and "kitchen.egg" in matter["what"]
+        assert (
+            matter["why"] == "Unsigned. With your yes it may read your files and the network."
+            and "kitchen.egg" in matter["what"]
+        )
         done = await answer(anna, KEY, matter["sha256"])
         assert done["done"] and "oven_agent.py is approved, and runs" in done["text"]
         late = await answer(ben, KEY, matter["sha256"], yes=False)
@@ -129,6 +132,43 @@ async def test_answer_to_other_bytes_is_refused_and_they_are_shown_anew(make_dae
         assert held(desk) == ["agents/oven_agent.py"]
         refused = await answer(anna, KEY, anna.matters[-1]["sha256"], yes=False)
         assert refused["done"] and not place.exists()
+    finally:
+        await anna.leave()
+
+
+async def test_needs_are_answered_by_the_hash_of_the_bytes_that_declare_them(
+    make_daemon: MakeDaemon, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "person" / ".ssh").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "person"))
+    desk = make_daemon("desk", **reachable(), LLM_FAKE="1", RAPPD_TETHER_TLS="on")
+    agents = desk.home / "brainstem/agents"
+    for name in ("Keys", "Doors"):
+        text = f"__manifest__ = {{'needs': {{'read': ['~/.ssh']}}}}\n{agent_source(name)}"
+        desk.drop(f"{name.lower()}_agent.py", text)
+    desk.start()
+    anna = await approver(desk, "Anna")
+    try:
+        await anna.sees(lambda: len(anna.waiting.get("rows", ())) == 2)
+        key = "needs::agents/keys_agent.py"
+        first = await read(anna, key)
+        assert "~/.ssh, which is hidden" in first["why"] and "With your yes it reads ~/.ssh." in first["why"]
+        assert (
+            first["sha256"] == hashlib.sha256((agents / "keys_agent.py").read_bytes()).hexdigest()
+            and "class Keys" in first["text"]
+        )
+        for wrong in ("0" * 64, ""):
+            assert not (await answer(anna, key, wrong))["done"]
+        assert "Keys" not in str(desk.get("/agents").json()["files"][0]["agents"])
+        done = await answer(anna, key, first["sha256"])
+        assert done["done"] and "keys_agent.py is approved, and runs" in done["text"]
+        assert not (await answer(anna, key, first["sha256"]))["done"], "it waits no more"
+        other = "needs::agents/doors_agent.py"
+        refused = await answer(anna, other, (await read(anna, other))["sha256"], yes=False)
+        assert refused["done"] and not (agents / "doors_agent.py").exists()
+        agents_now = [one for file in desk.get("/agents").json()["files"] for one in file["agents"]]
+        assert "Keys" in agents_now and "Doors" not in agents_now
+        assert {row["kind"] for row in desk.get("/waiting", control=True).json()["waiting"]} == {"answered"}
     finally:
         await anna.leave()
 
@@ -232,7 +272,6 @@ def test_phone_page_shows_the_whole_of_it_with_its_hash(
     desk = desk_with(make_daemon, tls=True)
     hold(desk, "Stove")
     page = browser.new_page(viewport={"width": size[0], "height": size[1]}, ignore_https_errors=True)
-    page.set_default_timeout(60_000)
     window = desk.post("/devices/window", {"name": "Anna"}, control=True).json()
     page.goto(window["links"][0])
     page.get_by_role("button", name="Same number").click()

@@ -80,12 +80,18 @@ def test_stop_edit_versions_and_copy_work_on_a_phone(
     expect(page.locator(".turn .answer")).to_have_text("It was the first.")
     page.get_by_role("button", name="Answer again").click()
     expect(page.locator(".turn .answer")).to_have_text("It was the second.")
+    can_be_done = page.locator(".foot-actions button")
+    expect(can_be_done).to_have_count(4)
+    for width in (390, 320):
+        page.set_viewport_size({"width": width, "height": 844})
+        tops = can_be_done.evaluate_all("all => all.map(one => one.offsetTop)")
+        assert len(set(tops)) == 1, "what can be done with an answer stands in one line"
     page.get_by_role("button", name="Older version").click()
     expect(page.locator(".turn .answer")).to_have_text("It was the first.")
     page.evaluate("document.execCommand = what => window.copied = what + ' ' + document.activeElement.value")
     page.evaluate("Object.defineProperty(navigator, 'clipboard', {value: undefined})")  # as on plain http
     page.locator(".foot").get_by_role("button", name="Copy").click()
-    assert page.evaluate("window.copied") == "copy It was the first."
+    page.wait_for_function("() => window.copied === 'copy It was the first.'")
     assert phone.errors == []
 
 
@@ -237,6 +243,53 @@ def test_cut_line_is_shown_within_five_seconds_and_found_again(
     expect(state).to_have_text("● connected, not private")
     page.clock.run_for(9000)
     expect(page.locator(".turn .answer")).to_have_text("I kept it.")
+    assert phone.errors == []
+
+
+SLOW = """const sockets = window.WebSocket, held = [];
+window.release = () => { window.slow = false; for (const one of held.splice(0)) one(); };
+window.WebSocket = class extends sockets {
+    constructor(...given) {
+        super(...given);
+        const {set} = Object.getOwnPropertyDescriptor(sockets.prototype, "onmessage");
+        let heard = null;
+        Object.defineProperty(this, "onmessage", {set(take) { heard = take; }});
+        set.call(this, event => window.slow ? held.push(() => heard?.(event)) : heard?.(event));
+    }
+};"""
+"""A computer that says nothing for a while, on a line that stays."""
+
+
+def test_sentences_written_while_the_computer_was_slow_are_sent_once_it_is_heard_again(
+    browser: Browser, desk: RunningDaemon
+) -> None:
+    phone = PhonePage(browser, desk)
+    for script in (
+        "delete window.RTCPeerConnection;",
+        "sessionStorage.setItem('talks-unprotected', 'yes')",
+        SLOW,
+    ):
+        phone.page.add_init_script(script)
+    page = phone.page
+    window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
+    page.goto(window["links"][0])
+    page.get_by_role("button", name="Same number").click()
+    desk.post("/devices/window/answer", {"id": window["id"], "same": True, "kind": "guest"}, control=True)
+    page.get_by_role("button", name="Start talking").click()
+    state = page.locator(".bar .state")
+    expect(state).to_have_text("● connected, not private")
+    page.evaluate("window.slow = true")
+    expect(state).to_have_text("○ not connected")
+    page.evaluate(
+        """() => { const form = document.querySelector(".compose"), line = form.querySelector("textarea");
+        for (let number = 0; number < 60; number++) { line.value = `sentence ${number}`; form.requestSubmit(); } }"""
+    )
+    page.evaluate("window.release()")
+    expect(state).to_have_text("● connected, not private")
+    marks = page.locator(".events .mine .mark")
+    expect(marks).to_have_text(["answered"] * 60)
+    said = page.locator(".events .mine p").all_inner_texts()
+    assert said == [f"sentence {number}" for number in range(60)], "each once, in its order"
     assert phone.errors == []
 
 

@@ -38,7 +38,6 @@ WATCH = """() => {
 def test_phone_page_asks_saves_and_sends(desk: RunningDaemon, tmp_path: Path) -> None:
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.set_default_timeout(60_000)
         window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
         page.goto(window["links"][0])
         page.get_by_role("button", name="Same number").wait_for()

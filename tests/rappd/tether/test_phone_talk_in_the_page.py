@@ -130,6 +130,7 @@ def test_picture_from_the_camera_goes_along(browser: Browser, desk: RunningDaemo
 def test_count_covers_people_a_workflow_eggs_and_what_waits(
     browser: Browser, desk: RunningDaemon, model: FakeModel, tmp_path: Path
 ) -> None:
+    desk.post("/twins", {"name": "Violet"}, control=True)
     owner, guest = phone_of(browser, desk), phone_of(browser, desk)
     page = owner.pair("Dora", "mine")
     expect(page.get_by_label("Conversations and more", exact=True)).to_be_visible()
@@ -150,6 +151,14 @@ def test_count_covers_people_a_workflow_eggs_and_what_waits(
     hold(desk)
     expect(page.get_by_label(f"{label}, 1 waiting", exact=True)).to_be_visible()
     owner.looks_right("phone-count")
+    owner.opens().locator(".room-row").click()
+    expect(page.get_by_role("button", name="Interrupt")).to_be_visible()
+    expect(page.get_by_label("Whom to ask")).to_be_visible()
+    below = page.locator(".compose > :is(button, select):visible")
+    expect(below).to_have_count(4)
+    tops = below.evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+    assert max(tops) - min(tops) < 12, "Interrupt and Send stand in one line"
+    owner.looks_right("phone-interrupt")
     model.hang = False
     desk.post("/workflows/abort", {}, control=True)
     assert owner.errors == [] and guest.errors == []

@@ -19,8 +19,8 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import expect
 
 from rappd.tether.devices import Device
+from rappd.tether.phone_session import Dismiss, Hang, PhoneSession
 from rappd.tether.phone_waiting import PhoneWaiting
-from rappd.tether.session import Dismiss, Hang, PhoneSession
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.conftest import reachable
 from twins.trust.quarantine import QuarantineList
@@ -110,7 +110,7 @@ async def test_change_while_the_list_is_read_is_shown_too() -> None:
     owners.found.append({"key": "n:2"})
     waiting.show(phone)
     read.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(100):
         while len(shown) < 2:
             await asyncio.sleep(0.001)
     assert shown == [1, 2]
@@ -123,7 +123,6 @@ def test_phone_page_lists_what_waits_and_dismisses_news(make_daemon: Callable[..
     desk = with_news(holding(make_daemon))
     with chromium() as browser:
         page = browser.new_page(viewport={"width": 390, "height": 844})
-        page.set_default_timeout(60_000)
         window = desk.post("/devices/window", {"name": "Anna", "session": True}, control=True).json()
         page.goto(window["links"][0])
         page.get_by_role("button", name="Same number").click()

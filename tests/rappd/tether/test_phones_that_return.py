@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fixtures.running_daemon import RunningDaemon
 
-from agents.workers.started_processes import descendants
+from agents.runtimes.python.pools.started_processes import descendants
 from envelopes.envelope import new_id
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.phone_client import PhoneClient

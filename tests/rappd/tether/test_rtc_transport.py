@@ -1,13 +1,14 @@
-"""Reading aiortc, a private part included: these tests say when it is gone."""
+"""Reading aiortc, a private part included: these tests say when it is gone; and the end of the process that speaks it."""
 
 from __future__ import annotations
 
 import asyncio
+import socket
 
 from aiortc import RTCCertificate, RTCSessionDescription
 
-from rappd.tether.rtc_transport import own_parameters, verified_print
-from rappd.tether.session_description import description
+from rappd.tether.rtc_worker import own_parameters, serve, verified_print
+from rappd.tether.transport_parameters import description
 from tests.rappd.tether.aiortc_client import peer_with
 
 
@@ -30,8 +31,16 @@ async def test_library_tells_the_certificate_that_dtls_verified_on_both_sides() 
     answered = own_parameters(callee, "active")
     assert answered.print == print_of(certificates[1])
     await caller.setRemoteDescription(RTCSessionDescription(description(answered), "answer"))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(100):
         await is_open.wait()
     assert (verified_print(caller), verified_print(callee)) == (answered.print, offered.print)
     await caller.close()
     await callee.close()
+
+
+async def test_worker_ends_quietly_where_the_daemon_went_without_reading_all() -> None:
+    theirs, ours = socket.socketpair()
+    serving = asyncio.create_task(serve(ours.detach()))
+    await asyncio.to_thread(theirs.recv, 1)  # the rest of what it said stays unread
+    theirs.close()
+    await asyncio.wait_for(serving, 100)

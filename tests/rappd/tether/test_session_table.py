@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envelopes.envelope import new_id
-from rappd.sessions.sentences import Say
+from rappd.sessions.sentence_routing import Say
 from rappd.tether.framing import FRAME_BYTES, Assembler, FrameError, frames_of
-from rappd.tether.session import (
+from rappd.tether.phone_session import (
     DEAD_SECONDS,
     FRAMES_A_SECOND,
     Clear,

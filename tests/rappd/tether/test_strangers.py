@@ -16,7 +16,7 @@ from aiortc import RTCCertificate
 from fixtures.running_daemon import RunningDaemon
 
 from rappd.tether import proofs
-from rappd.tether.rtc_transport import own_parameters
+from rappd.tether.rtc_worker import own_parameters
 from rappd.tether.transport_parameters import TransportParameters, hex_pairs
 from tests.rappd.tether.aiortc_client import AiortcClient, peer_with
 from tests.rappd.tether.conftest import reachable
@@ -99,7 +99,7 @@ async def test_stranger_who_offers_the_phones_certificate_gets_no_connection(
 ) -> None:
     thief = Thief(phone)
     going = asyncio.create_task(thief.resume())
-    await asyncio.to_thread(desk.wait_for_log, "a phone's connection ended: closed", 40)
+    await asyncio.to_thread(desk.wait_for_log, "a phone's connection ended: closed")
     assert not going.done()
     going.cancel()
     await asyncio.gather(going, return_exceptions=True)
@@ -110,7 +110,7 @@ async def test_stranger_who_offers_the_phones_certificate_gets_no_connection(
 BLIND = """
 import sys
 if "rappd" in sys.orig_argv:
-    from agents.runtime import programs
+    from agents.programs import programs
     python = programs.python
     def blind(*words):
         if words[:2] != ("-m", "rappd.tether.rtc_worker"):

@@ -32,7 +32,7 @@ def opened(desk: RunningDaemon) -> tuple[str, int]:
 
 
 def status(host: str, port: int, **headers: str) -> int:
-    asking = http.client.HTTPSConnection(host, port, context=ssl._create_unverified_context(), timeout=20)
+    asking = http.client.HTTPSConnection(host, port, context=ssl._create_unverified_context(), timeout=100)
     asking.request("GET", "/t", headers=headers)
     found = asking.getresponse().status
     asking.close()

@@ -13,11 +13,11 @@ import pytest
 
 from agents.moments.moments import Moment
 from envelopes.envelope import DONE, ERROR, HELP, Envelope, new_id
-from neighborhoods.storage import IssuedToken
+from neighborhoods.durable_tables import IssuedToken
 from rappd.dispatch import unrecorded_replies
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
-from rappd.dispatch.turns import RequestContext
+from rappd.dispatch.turns import RecordedCall, RequestContext
 from rappd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from rappd.features.timers import firing
 from rappd.features.timers.conversation import TimerConversation
@@ -87,7 +87,7 @@ class Desk:
     async def pass_time(self, seconds: float) -> None:
         self.now += seconds
         self.timers._changed.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             await asyncio.sleep(0.01)
             while self.timers._running or any(
                 row.next <= self.now and not row.paused
@@ -114,10 +114,13 @@ class Desk:
         return {"response": "It rains.", "agent_logs": self.logs, "model": "", "requested_model": ""}
 
     async def _tenant(self, name: str) -> Any:
-        return await self.twin_now() if name == ROSE else SimpleNamespace(id=ID, name=HOST)
+        return await self.twin_now() if name == ROSE else SimpleNamespace(id=ID, name=HOST, requests=self)
+
+    def may_repeat(self, calls: list[RecordedCall]) -> bool:
+        return not calls
 
     async def twin_now(self) -> Any:
-        return SimpleNamespace(id=ID, name=ROSE)
+        return SimpleNamespace(id=ID, name=ROSE, requests=self)
 
     async def _tokens(self) -> list[IssuedToken]:
         return await self.tokens_now()
@@ -389,7 +392,7 @@ async def test_a_twin_that_stops_just_then_is_asked_once_it_is_back(
 
 
 class FullDisk:
-    """One step of the work, which fails as on a full disk until there is room again."""
+    """A step of the work, which fails as on a full disk until there is room again."""
 
     def __init__(self, of: Any, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self._work, self._full, self._met = getattr(of, step), True, 0
@@ -406,7 +409,7 @@ class FullDisk:
         return await self._work(*arguments, **named)
 
     async def is_met(self, times: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(100):
             while self._met < times:
                 await asyncio.sleep(0.005)
 

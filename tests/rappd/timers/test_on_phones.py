@@ -33,7 +33,7 @@ async def test_a_phone_is_told_in_its_session_and_at_its_next_visit(
     await phone.is_answered(await phone.say("remind me in 1 second to stretch"))
     await phone.leave()
     listed: Callable[[], Any] = lambda: desk.get("/timers", control=True).json()["timers"]  # noqa: E731
-    await asyncio.to_thread(desk.wait_for, lambda: not listed(), 20, "the reminder to fire")
+    await asyncio.to_thread(desk.wait_for, lambda: not listed(), what="the reminder to fire")
     await phone.resume()
     await phone.sees(lambda: "Reminder: stretch." in phone.texts())
     notices = (await ask(desk, "GET", "/notices"))["notices"]
@@ -45,7 +45,7 @@ async def test_a_phone_is_told_in_its_session_and_at_its_next_visit(
     (row,) = listed()
     await ask(desk, "DELETE", f"/devices/{phone.id}")
     await ask(desk, "POST", f"/timers/{row['id']}/run", {})
-    await asyncio.to_thread(desk.wait_for, lambda: not listed(), 20, "the timer to go")
+    await asyncio.to_thread(desk.wait_for, lambda: not listed(), what="the timer to go")
     notices = (await ask(desk, "GET", "/notices"))["notices"]
     assert [one for one in notices if "is removed" in one["what"]]
     await phone.leave()

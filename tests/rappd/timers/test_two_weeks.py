@@ -30,7 +30,7 @@ ONCE = 150
         ("UTC", "2027-02-20"),
     ],
 )
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_each_moment_is_told_once_and_none_late_without_saying_so(
     tmp_path: Path, zone: str, begin: str
 ) -> None:

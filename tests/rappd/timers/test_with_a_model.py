@@ -17,7 +17,7 @@ def talk(make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel) -> An
 
 
 class Talk:
-    """One conversation, in which the model asks once for the agent and then repeats what it said."""
+    """A conversation, in which the model asks once for the agent and then repeats what it said."""
 
     def __init__(self, daemon: RunningDaemon, model: FakeModel) -> None:
         self.daemon, self._model = daemon, model

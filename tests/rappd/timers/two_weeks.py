@@ -41,7 +41,7 @@ OWNER = Setter("control", "me", operator=True)
 
 
 class Life:
-    """One life of the daemon's part that fires timers, on a clock that is kept in a file."""
+    """A life of the daemon's part that fires timers, on a clock that is kept in a file."""
 
     def __init__(self, home: Path, zone: str, seed: int) -> None:
         self.home, self.zone, self.chance = home, zone, random.Random(seed)
@@ -73,7 +73,7 @@ class Life:
 
         async def tenant(name: str) -> Any:
             self.step("due")
-            return SimpleNamespace(id=ID, name=HOST)
+            return SimpleNamespace(id=ID, name=HOST, requests=SimpleNamespace(may_repeat=lambda _: False))
 
         async def no_tokens() -> list[Any]:
             return []

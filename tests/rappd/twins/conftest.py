@@ -12,7 +12,7 @@ from fixtures.twin_farm import Farm
 
 @pytest.fixture(scope="module")
 def farm(tmp_path_factory: pytest.TempPathFactory, model: FakeModel) -> Iterator[Farm]:
-    """One daemon for the tests that leave it running."""
+    """A daemon for the tests that leave it running."""
     yield from _running(tmp_path_factory, model)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 
 from fixtures.kernel_features import end_without, offers
 from fixtures.loopback_server import calls, says
@@ -62,6 +63,22 @@ def test_agent_in_twins_folder_serves_that_twin_only(farm: Farm) -> None:
     farm.system(other)
     assert "Kettle" not in farm.model.tools()
     assert "Kettle" not in farm.daemon.agent_names()
+
+
+def test_turn_that_comes_while_a_file_is_being_read_waits_for_it(farm: Farm) -> None:
+    key = farm.new("slow")
+    farm.system(key)
+    time.sleep(0.6)  # as above
+    (farm.folder(key) / "agents" / "lamp_agent.py").write_text(
+        f"import time\ntime.sleep(2)\n{agent_source('Lamp', 'return 1')}"
+    )
+    farm.model.will(says("done"), says("done"))
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(farm.says_to, key, "hello")
+        time.sleep(0.4)  # it began to look
+        second = pool.submit(farm.says_to, key, "hello, too")
+        assert first.result() and second.result()
+    assert ["Lamp" in farm.model.tools(number) for number in range(len(farm.model.asked))] == [True, True]
 
 
 def test_an_edited_soul_is_in_force_at_the_next_turn(farm: Farm) -> None:

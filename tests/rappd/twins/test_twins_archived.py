@@ -15,7 +15,7 @@ from fixtures.terminal import lives
 from fixtures.twin_farm import Farm, closed
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process(zygote=True)
 def test_archiving_a_booted_twin_ends_its_port_and_its_workers(farm: Farm) -> None:
     key = farm.new("sleepy")
     before = farm.processes()
@@ -181,7 +181,7 @@ def test_a_port_is_nobody_elses_while_its_twin_rests(farm: Farm) -> None:
         for one in beside:
             one.result()
     assert set(names) == {"keeper"}
-    assert refused == [], "whoever comes meanwhile waits"
+    assert refused == [], "callers that come meanwhile wait"
     assert not closed(farm, port)
     farm.post(f"/twins/{key}/stop")
     assert closed(farm, port), "a stop keeps nothing"

@@ -38,7 +38,7 @@ def wakes_where_it_was(farm: Farm, key: str) -> int:
     raise AssertionError("every port that was free was another's at once")
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process(zygote=True)
 def test_running_twins_restart_on_their_ports(lone: Farm) -> None:
     lone.daemon.start()
     running, stopped, asleep = (lone.new(name) for name in ("awake", "stopped", "asleep"))
@@ -54,13 +54,13 @@ def test_running_twins_restart_on_their_ports(lone: Farm) -> None:
         assert on(port, "GET", "/health").json()["name"] == "awake"
         assert {lone.rows()[key]["state"] for key in (stopped, asleep)} == {"asleep"}
         lone.daemon.wait_for(
-            lambda: [mark.name for mark in marks.iterdir()] == [f"{running}.port"], 10, "one mark"
+            lambda: [mark.name for mark in marks.iterdir()] == [f"{running}.port"], what="one mark"
         )
         end()
         assert closed(lone, port)
 
 
-@pytest.mark.own_process
+@pytest.mark.own_process(zygote=True)
 def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
     lone.daemon.start()
     key = lone.new("steady")
@@ -71,7 +71,7 @@ def test_a_killed_daemon_loses_nothing_that_a_twin_answered(lone: Farm) -> None:
     lone.model.will(says("once"))
     first = lone.says_to(key, "only once", turn_id=turn, session_id="s")
     lone.daemon.kill()
-    lone.daemon.wait_for(lambda: not any(map(lives, processes)), 10, "workers to follow their daemon")
+    lone.daemon.wait_for(lambda: not any(map(lives, processes)), what="workers to follow their daemon")
     somebody = FakeModel()
     somebody.port = port
     try:
@@ -117,7 +117,7 @@ def test_more_twins_than_are_kept_open_all_answer_at_once(lone: Farm) -> None:
         assert "stopped" not in answer.json()["agent_logs"]
         return str(answer.json()["response"])
 
-    # Round and round, so that whoever was closed last is wanted next.
+    # Round and round, so that the twin that was closed last is wanted next.
     with ThreadPoolExecutor(12) as pool:
         said = list(pool.map(talk, keys * 3))
     assert said == [f"fake-llm: I am {key[-4:]}" for key in keys * 3]

@@ -45,11 +45,11 @@ def test_an_egg_waits_to_be_fed_and_does_nothing_else() -> None:
     for action in set(Action) - {Action.FEED}:
         lived = act(egg, action, NOON + timedelta(days=3), text="hello")
         assert not lived.changed
-        assert lived.said == "An egg. Feed it and it hatches."
+        assert lived.answer == "An egg. Feed it and it hatches."
         assert lived.document["organism"] == egg["organism"], "an egg does not hunger"
     lived = act(egg, Action.FEED, NOON + timedelta(hours=1))
     organism = lived.document["organism"]
-    assert lived.said == "The egg hatched. This is Fluffy."
+    assert lived.answer == "The egg hatched. This is Fluffy."
     assert (organism["stage"], organism["energy"], organism["mood"], organism["xp"]) == (
         "hatchling",
         100,
@@ -115,7 +115,7 @@ def test_a_tired_buddy_does_not_write(action: Action, needs: int) -> None:
     tired = hatched(energy=needs - 1)
     lived = act(tired, action, NOON)
     assert not lived.changed
-    assert lived.said == f"Fluffy is too tired to {action}: energy {needs - 1} of {needs}. Feed it."
+    assert lived.answer == f"Fluffy is too tired to {action}: energy {needs - 1} of {needs}. Feed it."
     assert act(hatched(energy=needs), action, NOON).document["organism"]["energy"] == 0
 
 
@@ -142,19 +142,19 @@ def test_experience_grows_and_never_reverts(xp: int, stage: str, becomes: str) -
 
 
 def test_words_for_people() -> None:
-    assert act(hatched(), Action.STATUS, NOON).said == (
+    assert act(hatched(), Action.STATUS, NOON).answer == (
         "Fluffy, a hatchling. Energy 100, happy. Experience 0 of 50 to be a juvenile."
     )
     assert (
-        act(hatched(xp=199), Action.PET, NOON).said
+        act(hatched(xp=199), Action.PET, NOON).answer
         == "Fluffy was petted. Energy 100, happy. It is an adult now."
     )
-    assert act(hatched(stage="elder", xp=1200), Action.STATUS, NOON).said.endswith("Experience 1200.")
-    assert act(hatched(), Action.EXPLORE, NOON, found=True).said.startswith(
+    assert act(hatched(stage="elder", xp=1200), Action.STATUS, NOON).answer.endswith("Experience 1200.")
+    assert act(hatched(), Action.EXPLORE, NOON, found=True).answer.startswith(
         "Fluffy explored and found something."
     )
     assert (
-        act(hatched(), Action.REMEMBER, NOON, text="  ").said == "There was nothing for Fluffy to remember."
+        act(hatched(), Action.REMEMBER, NOON, text="  ").answer == "There was nothing for Fluffy to remember."
     )
 
 
@@ -229,7 +229,7 @@ def test_whatever_happens_it_stays_a_buddy(document: Document, happenings: list[
         if organism["stage"] != "egg":
             assert 0 <= organism["energy"] <= 100
             assert 0 <= organism["mood"] <= 100
-        assert lived.said
+        assert lived.answer
     document = buddy_state.hear(document, "hello", "ada", now)
     assert len(document["organism"]["context_memory"]) <= max(
         buddy_state.CONTEXT_CAP, len(before_caps(document))
@@ -271,11 +271,11 @@ def test_it_recalls_by_words_the_latest_first() -> None:
         buddy = act(buddy, Action.REMEMBER, NOON, text=text).document
     lived = act(buddy, Action.RECALL, NOON, text="tomatoes")
     assert [entry["text"] for entry in lived.found] == ["tomatoes need WATER", "Tomatoes are red"]
-    assert lived.said == "Fluffy remembers:\ntomatoes need WATER\nTomatoes are red"
+    assert lived.answer == "Fluffy remembers:\ntomatoes need WATER\nTomatoes are red"
     assert [entry["text"] for entry in act(buddy, Action.RECALL, NOON, text="RED cat").found] == [
         "the cat is red"
     ]
-    assert act(buddy, Action.RECALL, NOON, text="dog").said == "Fluffy remembers nothing of that."
+    assert act(buddy, Action.RECALL, NOON, text="dog").answer == "Fluffy remembers nothing of that."
     assert len(act(buddy, Action.RECALL, NOON).found) == 3
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agents.lispy.limits import Limits
+from agents.runtimes.lispy.limits import Limits
 from tests.twins.cartridges.living_documents import keys, objects, values
 from twins.cartridges import lispy_file, lispy_runner
 from twins.cartridges.json_documents import encode, parse, same
@@ -90,7 +90,6 @@ def test_published_cartridge_runs_and_keeps_unknown_fields() -> None:
     ]
     assert saved["dialect"] == "rappterbook"
     assert list(saved)[:4] == ["_meta", "schema", "dialect", "env"]
-    assert lispy_file.file_name(saved, NOON) == "zion-ant-01-20260412T120000Z.lispy.json"
     assert run(carried(saved)).frames == [{"frame": 2, "result": '(5 "sugar")'}]
 
 

@@ -38,7 +38,7 @@ def nest(home: Workspace) -> BuddyStore:
 def test_an_egg_is_laid_fed_and_lives_on_in_its_file(nest: BuddyStore) -> None:
     assert nest.is_empty()
     nest.lay(name="Fluffy", now=NOON)
-    assert nest.act(Action.PET, now=NOON).said == "An egg. Feed it and it hatches."
+    assert nest.act(Action.PET, now=NOON).answer == "An egg. Feed it and it hatches."
     nest.act(Action.FEED, now=NOON)
     nest.hear("hello", "ada", now=NOON)
     lived = nest.act(Action.POST, now=NOON + timedelta(minutes=30))
@@ -242,7 +242,7 @@ def test_agents_cannot_make_the_daemon_write_elsewhere(tmp_path: Path) -> None:
 def test_a_name_is_changed_and_an_empty_nest_stays_one(nest: BuddyStore, tmp_path: Path) -> None:
     nest.lay(name="First", now=NOON)
     nest.rename("Second", now=NOON)
-    assert nest.act(Action.FEED, now=NOON).said == "The egg hatched. This is Second."
+    assert nest.act(Action.FEED, now=NOON).answer == "The egg hatched. This is Second."
     empty = Workspace.at(tmp_path / "empty")
     empty.create()
     BuddyStore(empty).rename("Nobody")

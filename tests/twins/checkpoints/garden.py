@@ -66,7 +66,7 @@ class Said:
 
 
 class Garden:
-    """One home with a twin in it, and the checkpoints of that home."""
+    """A home with a twin in it, and the checkpoints of that home."""
 
     def __init__(self, home: Path) -> None:
         self.home = home
@@ -134,14 +134,14 @@ class Garden:
             self.places,
             self.twin,
             selector,
-            held=self.held,
+            quarantine=self.held,
             host=Workspace.at(self.home / "brainstem"),
             now=NOW + timedelta(hours=hours),
         )
 
     def importer(self) -> Installer:
         signers = Signers(self.home / "signers.json")
-        return Installer(self.home, held=self.held, signers=signers, fingerprint="aa" * 32)
+        return Installer(self.home, quarantine=self.held, signers=signers, fingerprint="aa" * 32)
 
     def recover(self) -> list[str]:
         """As the daemon does when it starts."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from fixtures.refusals import refused
 
 from tests.twins.checkpoints.garden import OTHERS, THEN, Garden
 from twins.eggs.readers.detect import open_egg
 from twins.errors import TwinConflictError
-from twins.workspace.checkpoints import MAX_NOTE, NoSuchCheckpointError
+from twins.workspace.checkpoints import MAX_NOTE
 
 
 def test_checkpoint_is_an_egg_with_conversations(garden: Garden) -> None:
@@ -58,7 +59,7 @@ def test_one_is_found_by_the_start_of_its_name_or_is_the_latest(garden: Garden) 
     assert garden.checkpoints.find(twin, f"{second.id}.egg") == second
     with pytest.raises(TwinConflictError, match='"2026" fits 2 checkpoints of gardener'):
         garden.checkpoints.find(twin, "2026")
-    with pytest.raises(NoSuchCheckpointError, match='gardener has no checkpoint "2025"'):
+    with refused("no_such_checkpoint", match='gardener has no checkpoint "2025"'):
         garden.checkpoints.find(twin, "2025")
     garden.live_on()
     undone = garden.go_back()
@@ -69,7 +70,7 @@ def test_one_is_found_by_the_start_of_its_name_or_is_the_latest(garden: Garden) 
 
 
 def test_a_twin_without_one_is_told_how_to_make_one(garden: Garden) -> None:
-    with pytest.raises(NoSuchCheckpointError, match=r"gardener has no checkpoint\.") as raised:
+    with refused("no_such_checkpoint", match=r"gardener has no checkpoint\.") as raised:
         garden.look()
     assert raised.value.do == f"rappd twins checkpoint {garden.twin.key[:12]}"
 

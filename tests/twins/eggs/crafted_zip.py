@@ -19,7 +19,7 @@ def deflated(content: bytes, level: int = 6) -> bytes:
 
 @dataclass
 class Crafted:
-    """One member.
+    """A member.
 
     ``local`` and ``central`` replace fields of one record only: version, flags, method, crc, compressed,
     size, name, extra; central also made, disk, attributes, offset, comment.

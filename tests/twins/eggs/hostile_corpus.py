@@ -37,7 +37,7 @@ FULL = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class Hostile:
-    """One archive.
+    """An archive.
 
     ``says`` is part of the sentence that refuses it; ``late``: only its contents show it, so that it opens
     and is refused while they are read.

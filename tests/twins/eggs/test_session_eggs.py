@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from fixtures.refusals import refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,7 @@ from twins.eggs.session_content import (
     SessionEvent,
 )
 from twins.eggs.writers.sessions import session_egg
-from twins.errors import SessionTooLargeError, TwinError
+from twins.errors import TwinError
 from twins.workspace.rappid import Rappid
 
 WORDS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=60)
@@ -110,7 +111,7 @@ def test_egg_that_is_too_large_is_refused(tmp_path: Path, what: str) -> None:
 
 def test_session_that_is_too_long_is_not_written() -> None:
     for events in (some_events(MOST_EVENTS + 1), some_events(9, "x" * (1 << 20))):
-        with pytest.raises(SessionTooLargeError):
+        with refused("session_too_large"):
             session_egg(content(events))
     session_egg(content(some_events(MOST_EVENTS)))
 

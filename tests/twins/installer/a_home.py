@@ -64,7 +64,7 @@ _KINDS = {
 
 
 def part(target: str, content: bytes, role: Role | None = None, *, size: int | None = None) -> Part:
-    """One part, streaming in small pieces."""
+    """A part, streaming in small pieces."""
 
     def chunks() -> Iterator[bytes]:
         for start in range(0, len(content), 4):
@@ -112,7 +112,7 @@ def gardener(**changes: Any) -> ParsedEgg:
 
 
 class AHome:
-    """One home folder and its importer."""
+    """A home folder and its importer."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -124,7 +124,7 @@ class AHome:
         self.receipts = root / "eggs" / "receipts"
 
     def importer(self, **more: Any) -> Installer:
-        return Installer(self.root, held=self.held, signers=self.signers, fingerprint=OWN, **more)
+        return Installer(self.root, quarantine=self.held, signers=self.signers, fingerprint=OWN, **more)
 
     def live_in(self, folder: Path, files: Mapping[str, bytes]) -> None:
         for path, content in files.items():

@@ -20,8 +20,6 @@ import pytest
 from tests.twins.installer.a_home import GARDENER, LATER, NOW, AHome, egg, lies, part
 from twins.eggs import frames
 from twins.eggs.parsed_egg import Destination, Role
-from twins.errors import TwinError
-from twins.installer.errors import DiskFullError, NotWritableError
 from twins.workspace.workspace import Workspace
 
 DIED, REFUSED, BROKE = 9, 7, 1
@@ -41,7 +39,7 @@ CODE = ("agents/water_agent.py", "services/pump_service.py")
 
 
 class Scenario:
-    """One thing to do in a home, from a state that is made anew for every try."""
+    """A thing to do in a home, from a state that is made anew for every try."""
 
     def __init__(self, home: AHome, elsewhere: Path) -> None:
         self.home = home
@@ -172,12 +170,11 @@ def in_child(work: Callable[[], object], on_step: Callable[[int, str], None]) ->
             sys.addaudithook(hook)
             work()
             ended = 0
-        except (DiskFullError, NotWritableError):
-            ended = REFUSED
-        except TwinError:
-            traceback.print_exc()
-        except BaseException:
-            traceback.print_exc()
+        except BaseException as error:
+            if getattr(error, "code", "") in ("disk_full", "not_writable"):
+                ended = REFUSED
+            else:
+                traceback.print_exc()
         finally:
             os.write(writing, os.pread(number_file, 4, 0))
             os._exit(ended)

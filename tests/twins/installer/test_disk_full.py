@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from fixtures.refusals import refused
 
 from tests.twins.installer.a_home import GARDENER, AHome, egg, leftovers, lies, part
 from twins.byte_sizes import format_bytes
-from twins.installer.errors import DiskFullError, NotWritableError, from_disk
+from twins.installer.errors import DiskFullError, from_disk
 
 
 def test_an_egg_that_cannot_fit_is_not_begun(home: AHome) -> None:
@@ -99,7 +100,7 @@ def test_a_disk_that_may_not_be_written(tiny_disk: Path) -> None:
     try:
         plan = home.importer().plan(egg(GARDENER))
         assert plan.placed
-        with pytest.raises(NotWritableError, match="read-only file system; gardener is as it was"):
+        with refused("not_writable", match="read-only file system; gardener is as it was"):
             home.importer().hatch(egg(GARDENER))
     finally:
         subprocess.run(["mount", "-o", "remount,rw", tiny_disk], check=True)

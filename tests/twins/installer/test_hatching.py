@@ -395,7 +395,7 @@ def test_an_egg_with_an_answer_writes_nothing(home: AHome) -> None:
 def test_two_homes_that_are_one_folder_by_a_link(home: AHome, tmp_path: Path) -> None:
     link = tmp_path / "link"
     link.symlink_to(home.root)
-    Installer(link, held=home.held, signers=home.signers, fingerprint=OWN).hatch(gardener())
+    Installer(link, quarantine=home.held, signers=home.signers, fingerprint=OWN).hatch(gardener())
     assert len(home.held.listing()) == 3
     assert home.importer().plan(gardener()).placed == []
 

@@ -173,7 +173,10 @@ def test_what_code_would_reach_for(source: bytes, wants: list[str]) -> None:
             b"__manifest__ = {'needs': X}",
             ["nothing, since it does not run: needs is not"],
         ),
-        ("services/a_service.py", b"__manifest__ = {'needs': {}}", ["may read your files and the network"]),
+        ("services/a_service.py", b"x = 1", ["may read your files and the network"]),
+        ("services/a_service.py", b"__manifest__ = {'needs': {}}", ["uses its own storage alone"]),
+        ("senses/a_sense.py", b"x = 1", ["is read, and never run"]),
+        ("utils/a.py", b"__manifest__ = {'needs': {}}", ["may read your files and the network"]),
     ],
 )
 def test_plan_says_what_code_may_reach(target: str, source: bytes, may: list[str]) -> None:

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from fixtures.refusals import refused
 
 from tests.twins.installer.a_home import (
     GARDENER,
@@ -26,7 +27,6 @@ from tests.twins.installer.a_home import (
 from twins.eggs import frames
 from twins.eggs.parsed_egg import Destination, Role
 from twins.errors import BadFileError, TwinConflictError
-from twins.installer.errors import ChangedSinceError, NoSuchHatchingError
 from twins.installer.installer import Installer
 from twins.installer.receipts import Receipt
 from twins.lifecycle.lifecycle import Lifecycle
@@ -103,8 +103,8 @@ def test_changed_twin_is_replaced_only_if_told(home: AHome) -> None:
     receipt = _hatch(importer)
     (home.twin / ".brainstem_data/diary.md").write_bytes(b"dear diary")
     before = lies(home.root)
-    with pytest.raises(
-        ChangedSinceError, match=r"diary\.md changed since gardener hatched; nothing was touched"
+    with refused(
+        "changed_since", match=r"diary\.md changed since gardener hatched; nothing was touched"
     ) as caught:
         importer.rollback(receipt.id)
     assert "--even-if-changed" in caught.value.do
@@ -123,7 +123,7 @@ def test_files_that_changed_are_put_aside_when_told(home: AHome) -> None:
     (home.twin / "soul.md").write_bytes(b"edited since\n")
     (home.twin / "agents/water_agent.py").unlink()
     (home.twin / "services/pump_service.py").write_bytes(b"edited = 1\n")
-    with pytest.raises(ChangedSinceError, match=r"services/pump_service\.py, soul\.md changed since"):
+    with refused("changed_since", match=r"services/pump_service\.py, soul\.md changed since"):
         importer.rollback(receipt.id)
     done = importer.rollback(receipt.id, even_if_changed=True)
     del before["agents/water_agent.py"]
@@ -168,7 +168,7 @@ def test_hatchings_are_undone_in_reverse_order(home: AHome) -> None:
         assert done.receipt is not None
         ids.append(done.receipt.id)
         states.append(lies(home.twin))
-    with pytest.raises(ChangedSinceError):
+    with refused("changed_since"):
         importer.rollback(ids[0])
     for ident, state in zip(reversed(ids), reversed(states[:-1]), strict=True):
         importer.rollback(ident)
@@ -202,7 +202,7 @@ def test_a_folder_or_link_in_place_of_a_file_is_left(home: AHome) -> None:
     receipt = _hatch(importer)
     (home.twin / "members.json").unlink()
     (home.twin / "members.json").symlink_to(home.root / "precious")
-    with pytest.raises(ChangedSinceError):
+    with refused("changed_since"):
         importer.rollback(receipt.id)
     done = importer.rollback(receipt.id, even_if_changed=True)
     assert done.stayed == ["members.json"]
@@ -258,10 +258,10 @@ def test_receipts_are_listed_and_found_by_id_prefix(home: AHome) -> None:
         "files": len(GARDENER) + 2,  # what rappd writes beside them counts, too
         "rolled_back_at": "",
     }
-    with pytest.raises(NoSuchHatchingError, match="Several"):
+    with refused("no_such_hatching", match="Several"):
         importer.receipts.find("2026")
     for selector in ("", "nope", "../../held", "20261121T094000Z-zzzzzz"):
-        with pytest.raises(NoSuchHatchingError):
+        with refused("no_such_hatching"):
             importer.rollback(selector)
     (home.receipts / f"{first.id}.json").write_bytes(b"{}")
     with pytest.raises(BadFileError, match="receipt is damaged"):
@@ -304,7 +304,7 @@ def test_replaced_files_end_with_the_purge(home: AHome) -> None:
 
 
 class Asleep:
-    """Nobody runs twins."""
+    """A lifecycle in which no twin runs."""
 
     def presence(self, key: str) -> Presence:
         return Presence()

@@ -82,7 +82,7 @@ class Home:
         return twin
 
     def do(self, verb: str, *args: Any, **kwargs: Any) -> Any:
-        """One verb of a fresh ``Lifecycle``, as a process that has just started has it."""
+        """A verb of a fresh ``Lifecycle``, as a process that has just started has it."""
 
         async def one() -> Any:
             return await getattr(Lifecycle(self.places, self.runner), verb)(*args, **kwargs)

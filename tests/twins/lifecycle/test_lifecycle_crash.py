@@ -27,7 +27,7 @@ BEFORE_AND_AFTER = {
 
 
 class Case:
-    """One twin in one home, about to undergo a verb."""
+    """A twin in one home, about to undergo a verb."""
 
     def __init__(self, home: Any, verb: str) -> None:
         self.home, self.verb = home, verb
@@ -128,7 +128,7 @@ def test_killed_operation_leaves_one_state_and_repeats(verb: str, home: Any, kil
     assert seen == {case.before, case.after}
 
 
-@pytest.mark.timeout(400)  # some 150 processes are killed
+@pytest.mark.timeout(1200)  # some 150 processes are killed
 @pytest.mark.parametrize(("verb", "crashes"), [("archive", 3), ("purge", 6)])
 def test_a_recovery_killed_at_any_step_is_recovered_from(
     verb: str, crashes: int, home: Any, killed_at: KilledAt

@@ -27,7 +27,7 @@ KINDS = ("personal", "project", "memorial")
 
 @dataclass
 class Expected:
-    """One twin as it should be. ``state`` None: in ``.trash``."""
+    """A twin as it should be. ``state`` None: in ``.trash``."""
 
     name: str
     kind: str

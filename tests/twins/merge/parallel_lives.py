@@ -54,7 +54,7 @@ def lives(draw: st.DrawFn, machines: int = 2) -> list[list[Frame]]:
 
 
 def side(label: str, frames: list[Frame]) -> Side:
-    """One of the lives, with nothing kept aside yet."""
+    """Any of the lives, with nothing kept aside yet."""
     return Side(label, frames)
 
 

@@ -40,7 +40,7 @@ class Said:
 
 
 class Lives:
-    """One twin's workspace, as it was and in two places since."""
+    """A twin's workspace, as it was and in two places since."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -16,7 +16,7 @@ RAPPID = "rappid:@ada/gardener:" + "4f2a" * 16
 
 
 def merged(base: Document | None, ours: Document, theirs: Document) -> Document:
-    """The document; and it is the same one whoever is ours."""
+    """The document; and it is the same one with either side as ours."""
     joined = merge(base, ours, theirs)
     assert same(merge(base, theirs, ours).document, joined.document)
     return joined.document

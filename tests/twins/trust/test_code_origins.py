@@ -5,7 +5,7 @@ from pathlib import Path
 
 import orjson
 
-from twins.trust.code_origins import CodeOrigins
+from twins.trust.trust import CodeOrigins
 
 
 def _hash(content: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agents.contract.may_run import SHIPPED, YOURS, Allowed, Quarantined, Refused, Verdict, origin_of
-from agents.runtime.import_hooks import QuarantineImportHook
+from agents.runtimes.python.worker.import_hooks import QuarantineImportHook
 from twins.errors import BadFileError
 from twins.trust.quarantine import QuarantineEntry
 from twins.trust.trust import Trust, WorkspaceTrust, verdict
@@ -94,7 +94,7 @@ def test_a_worker_answers_as_the_daemon_does(tmp_path: Path, brought: tuple[bool
     ]
     trust.quarantine.hold_all(holds)
     worker = QuarantineImportHook(workspace.root)
-    worker._held = trust.quarantine.below(workspace.root)  # without the audit hook, which never ends
+    worker._quarantined = trust.quarantine.below(workspace.root)  # without the audit hook, which never ends
     for content in CONTENTS:
         file.write_bytes(content)
         found = trust.may_run(YOURS, file, hashlib.sha256(content).hexdigest())

@@ -95,7 +95,7 @@ def test_one_core_and_little_work_need_no_thread() -> None:
 
 def test_what_takes_long_is_given_up_when_something_failed() -> None:
     ended = []
-    all_at_work = threading.Barrier(3, timeout=20)
+    all_at_work = threading.Barrier(3, timeout=100)
 
     def endless() -> Iterator[bytes]:
         while True:

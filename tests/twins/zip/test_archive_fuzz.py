@@ -55,7 +55,7 @@ NUMBERS = [0, 1, 8, 22, 0x7F, 0xFF, 0xFFFE, 0xFFFF, 0x10000, 0x7FFFFFFF, 0xFFFFF
 
 @st.composite
 def changed(draw: st.DrawFn) -> bytes:
-    """One of the seeds after a few changes: bytes, numbers, stretches gone, doubled or moved."""
+    """Any of the seeds after a few changes: bytes, numbers, stretches gone, doubled or moved."""
     octets = bytearray(draw(st.sampled_from(SEEDS)))
     records = [at for at in range(len(octets) - 4) if octets[at : at + 2] == b"PK"]
     for _ in range(draw(st.integers(1, 4))):

@@ -1,4 +1,4 @@
-"""Honest archives, whoever wrote them: the programs people have, and oddities that do no harm."""
+"""Honest archives of any program: the programs people have, and oddities that do no harm."""
 
 from __future__ import annotations
 

@@ -199,12 +199,14 @@ def owner_of(found: DetectedEgg, member: str = FILE, *, contradiction: str = "no
     if there:
         fields = parse_object(found.archive.read(member, limit=MAX_BYTES), f"{found.file}, {shown(member)},")
     own = _first(fields, "rappid", "rappid_uuid")
-    said = _said(found.manifest)
+    declared = _declared_rappid(found.manifest)
     if own:
         rappid = _parsed(own, member, found)
-        _compare(rappid, said, found, contradiction)
+        _compare(rappid, declared, found, contradiction)
         return EggOwner(rappid, member, fields, complete=True)
-    return EggOwner(_parsed(said, "the manifest", found) if said else None, member if there else "", fields)
+    return EggOwner(
+        _parsed(declared, "the manifest", found) if declared else None, member if there else "", fields
+    )
 
 
 def lenient(found: DetectedEgg, *candidates: object) -> Rappid | None:
@@ -220,7 +222,7 @@ def lenient(found: DetectedEgg, *candidates: object) -> Rappid | None:
 
 def said_by(manifest: dict[str, Any]) -> str:
     """The rappid that a manifest names, as text; "" for none."""
-    return _said(manifest)
+    return _declared_rappid(manifest)
 
 
 def minted(found: DetectedEgg, name: str, owner: str = "", *, unchanging: str = "") -> Rappid:
@@ -255,7 +257,7 @@ def made_file(who: EggOwner, rappid: Rappid, found: DetectedEgg, *, name: str, k
     return part_of(FILE, Role.IDENTITY, FILE, octets)
 
 
-def _said(manifest: dict[str, Any]) -> str:
+def _declared_rappid(manifest: dict[str, Any]) -> str:
     source = inside(manifest, "source")
     return _first(source, "rappid", "rappid_uuid") or _first(manifest, "rappid", "rappid_uuid")
 
@@ -271,11 +273,11 @@ def _parsed(given: str, where: str, found: DetectedEgg) -> Rappid:
         raise found.damaged(f"{shown(where)} names no rappid") from error
 
 
-def _compare(rappid: Rappid, said: str, found: DetectedEgg, contradiction: str) -> None:
-    if not said or said == rappid.text:
+def _compare(rappid: Rappid, declared: str, found: DetectedEgg, contradiction: str) -> None:
+    if not declared or declared == rappid.text:
         return
     try:
-        agree = same(rappid, Rappid.parse(said))
+        agree = same(rappid, Rappid.parse(declared))
     except BadRappidError:
         agree = False
     if agree:

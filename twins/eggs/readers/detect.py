@@ -81,7 +81,7 @@ def open_egg(
     milliseconds whatever its size. Its seal says which; ``digest`` is "" when not all was read.
     ``progress`` is told of the phase ``check``.
 
-    Raises ``UnknownEggError`` (no known kind, with the family table), ``HostileEggError`` (made to do harm),
+    Raises ``unknown_egg`` (no known kind, with the family table), ``HostileEggError`` (made to do harm),
     ``BadEggError`` (damaged), ``NoSuchFileError``, ``BadFileError`` (no regular file, or unreadable).
     """
     head, status = _look(path)

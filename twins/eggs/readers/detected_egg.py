@@ -57,7 +57,7 @@ class DetectedEgg:
 
     @property
     def names(self) -> list[str]:
-        """Its files, in the order of its list."""
+        """The egg's files, in the order of its list."""
         return self.archive.names
 
     def __contains__(self, name: str) -> bool:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from twins.eggs.parsed_egg import Family
-from twins.errors import UnknownEggError
+from twins.errors import BadEggError
 from twins.fs.untrusted_names import shown
 
 ORGANISM = Family("brainstem-egg/2.2-organism", "organism", "ZIP", "a twin")
@@ -117,7 +117,7 @@ def spoken(kind: str) -> str:
     return f"{'an' if word[:1] in 'aeio' else 'a'} {word}"
 
 
-def unknown(file: str, what: str, *, schema: object = None) -> UnknownEggError:
+def unknown(file: str, what: str, *, schema: object = None) -> BadEggError:
     """The error for what is no egg of a known kind, with the family table, in the words of §18.10.2.
 
     ``what``: a clause that says what was found. ``schema``: the egg's, which a newer rappd may know.
@@ -126,18 +126,25 @@ def unknown(file: str, what: str, *, schema: object = None) -> UnknownEggError:
     do = "Ask its maker for one of these kinds."
     if _is_newer(schema):
         do = "It was made by a newer rappd: update this one, or ask its maker for one of these kinds."
-    return UnknownEggError(
+    return BadEggError(
         f"I don't know how to hatch this: {file} {what}. Refused whole; nothing was written.\n"
         f"The cartridge family:\n{lines}",
         do=do,
+        code="unknown_egg",
     )
 
 
 def _is_newer(schema: object) -> bool:
     """True when ``schema`` is a known one but for its version, which is above all that are known."""
-    said = _version(schema)
-    known = [found for family in FAMILIES if (found := _version(family.tag)) and said and found[0] == said[0]]
-    return said is not None and bool(known) and said[1] > max(version for _, version in known)
+    found_version = _version(schema)
+    known = [
+        found
+        for family in FAMILIES
+        if (found := _version(family.tag)) and found_version and found[0] == found_version[0]
+    ]
+    return (
+        found_version is not None and bool(known) and found_version[1] > max(version for _, version in known)
+    )
 
 
 def _version(schema: object) -> tuple[str, tuple[int, int]] | None:
@@ -145,10 +152,12 @@ def _version(schema: object) -> tuple[str, tuple[int, int]] | None:
     return (found[1], (int(found[2]), int(found[3]))) if found else None
 
 
-def no_egg(file: str, octets: bytes) -> UnknownEggError:
+def no_egg(file: str, octets: bytes) -> BadEggError:
     """The error for a file that is neither a ZIP archive nor JSON: no table helps there."""
     what = "is empty" if not octets.strip() else "is not an egg: it is neither a ZIP archive nor JSON"
-    return UnknownEggError(f"{file} {what}; nothing was written.", do="Get it again, or another file.")
+    return BadEggError(
+        f"{file} {what}; nothing was written.", do="Get it again, or another file.", code="unknown_egg"
+    )
 
 
 def quoted(value: object) -> str:

@@ -95,11 +95,11 @@ class HashCheck:
         at = self._sealed.signed_at if self._sealed else ""
         if not found.check:
             return Seal(None, signer, at, number, checked=False)
-        told = PhaseCounter(found.progress, CHECK, sum(found.archive.sizes.values()))
-        with OrderedThreadPool[None](meanwhile=told.tell) as ahead:
+        counter = PhaseCounter(found.progress, CHECK, sum(found.archive.sizes.values()))
+        with OrderedThreadPool[None](meanwhile=counter.tell) as ahead:
             tasks = in_tasks(found.archive.sizes.items())
-            for _ in ahead.each(partial(self._compare_all, names, told, ahead) for names in tasks):
-                told.tell()
+            for _ in ahead.each(partial(self._compare_all, names, counter, ahead) for names in tasks):
+                counter.tell()
         missed = [name for name in found.names if name not in listed and name not in self._manifests]
         if listed and missed:
             found.notes.append(f"Of {len(missed)} files it carries no hash: {_some(missed)}.")
@@ -109,17 +109,17 @@ class HashCheck:
         lists = [*filter(None, self._lists), *([self._expected.keys()] if self._expected else [])]
         return lists[0] if len(lists) == 1 else set().union(*lists)
 
-    def _compare_all(self, names: list[str], told: PhaseCounter, ahead: OrderedThreadPool[None]) -> None:
+    def _compare_all(self, names: list[str], progress: PhaseCounter, ahead: OrderedThreadPool[None]) -> None:
         for name in names:
-            self._compare(name, told, ahead)
+            self._compare(name, progress, ahead)
 
-    def _compare(self, name: str, told: PhaseCounter, ahead: OrderedThreadPool[None]) -> None:
+    def _compare(self, name: str, progress: PhaseCounter, ahead: OrderedThreadPool[None]) -> None:
         expected = self._expected.get(name, ())
         running = {space: hashlib.sha256(space) for space, _ in expected}
         for chunk in ahead.unless_stopped(self._found.archive.chunks(name)):
             for one in running.values():
                 one.update(chunk)
-            told.add(len(chunk))
+            progress.add(len(chunk))
         if any(running[space].hexdigest() != digest for space, digest in expected):
             raise self._found.damaged(shown(name))
 
@@ -186,10 +186,10 @@ def file_hashes(found: DetectedEgg) -> dict[str, Any]:
         return {}
     if not isinstance(hashes, dict) or not set(map(type, hashes.values())) <= {str}:
         raise found.damaged("its provenance lists no files")
-    said = provenance.get("manifest_hash")
-    if said is None:
+    declared = provenance.get("manifest_hash")
+    if declared is None:
         found.notes.append("Its list of hashes has no hash of its own.")
-    elif said != by_lines(hashes) and said != by_object(hashes):
+    elif declared != by_lines(hashes) and declared != by_object(hashes):
         raise found.damaged("the hash of its list of files")
     return hashes
 

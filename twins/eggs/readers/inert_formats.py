@@ -71,8 +71,8 @@ def estate(found: DetectedEgg) -> ParsedEgg:
     owner = lenient(found, manifest.get("owner_rappid"), inside(content, "owner").get("rappid"))
     if "owner_signature" in manifest:
         found.notes.append("Its owner's signature is of no known kind and was not checked.")
-    held = sum(_NESTED.fullmatch(name) is not None for name in found.names)
-    answer = f"It holds {held} eggs; each hatches to its own place." if held else _ESTATE_BY_HAND
+    eggs = sum(_NESTED.fullmatch(name) is not None for name in found.names)
+    answer = f"It holds {eggs} eggs; each hatches to its own place." if eggs else _ESTATE_BY_HAND
     if "HATCH.md" in found:
         answer = f"How to move this estate is told in its HATCH.md. {answer}"
     return data(found, ESTATE, wholeness.settle(), rappid=owner, answer=answer)

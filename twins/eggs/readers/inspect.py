@@ -160,7 +160,9 @@ def _variables(opened: ParsedEgg) -> list[ReportLine]:
         found = parse_env(decode_env(env.read()))
     except BadFileError as problem:
         return [ReportLine("note", str(problem))]
-    names = [shown(name) for name in found.taken] + [f"{shown(one)} (never taken)" for one in found.left_out]
+    names = [shown(name) for name in found.accepted] + [
+        f"{shown(one)} (never taken)" for one in found.left_out
+    ]
     more = f" and {len(names) - _ROWS} more" if len(names) > _ROWS else ""
     return [ReportLine("", f".env sets {', '.join(names[:_ROWS])}{more}")] if names else []
 

@@ -19,14 +19,14 @@ _PLACED = ("neighborhood", "twins", "fleet_agents")
 def neighborhood_file(found: DetectedEgg) -> ParsedEgg:
     """Every twin's files below ``twins/<key>/``, the roster below ``neighborhoods/<key>/``."""
     organism = inside(found.manifest, "organism")
-    roster = inside(organism, "neighborhood")
-    rappid = lenient(found, inside(roster, "rappid.json").get("rappid"), organism.get("rappid"))
+    contents = inside(organism, "neighborhood")
+    rappid = lenient(found, inside(contents, "rappid.json").get("rappid"), organism.get("rappid"))
     key = rappid.key if rappid else component((organism, "hash")) or found.seed().hex()
     if key.startswith("."):
         raise found.damaged("it names no folder of its own")
     own = f"neighborhoods/{key}"
     placing = PartCollector(found, unplaced=f"{own}/unplaced")
-    for name, content in roster.items():
+    for name, content in contents.items():
         placing.text(name, (Role.ROSTER, f"{own}/{safe_path(name)}"), _text(content))
     twins = _objects(found, organism, "twins")
     for folder, files in twins.items():
@@ -82,14 +82,14 @@ def _text(content: Any) -> str:
 
 def _seal(found: DetectedEgg) -> Seal:
     """``_content_sha256`` says not of what; it counts where it fits one of the ways in use."""
-    said = found.manifest.get("_content_sha256")
-    if not isinstance(said, str):
+    declared = found.manifest.get("_content_sha256")
+    if not isinstance(declared, str):
         return Seal(None)
     rest = {key: value for key, value in found.manifest.items() if key != "_content_sha256"}
     for value in (rest, found.manifest.get("organism")):
         for options in ({"separators": (",", ":")}, {"separators": (",", ":"), "ensure_ascii": False}, {}):
             octets = json.dumps(value, sort_keys=True, **options).encode()
-            if hashlib.sha256(octets).hexdigest() == said:
+            if hashlib.sha256(octets).hexdigest() == declared:
                 return Seal(True, listed=1)
     found.notes.append("Its _content_sha256 fits none of the known ways to compute it.")
     return Seal(None)

@@ -143,11 +143,11 @@ def _key_of(found: DetectedEgg, folder: str, announced: dict[str, dict[str, Any]
 
 
 def _of_twin(found: DetectedEgg, member: str, announced: object) -> Rappid | None:
-    said = announced if isinstance(announced, str) and announced else ""
-    given = found.read_object(member).get("rappid") if member in found else said
+    declared = announced if isinstance(announced, str) and announced else ""
+    given = found.read_object(member).get("rappid") if member in found else declared
     try:
         rappid = Rappid.parse(given) if isinstance(given, str) and given else None
-        if rappid and said and not same(rappid, Rappid.parse(said)):
+        if rappid and declared and not same(rappid, Rappid.parse(declared)):
             raise found.damaged(f"{shown(member)} is not of the twin that it announces")
     except BadRappidError as error:
         raise found.damaged(f"{shown(member)} names no rappid") from error

@@ -204,18 +204,20 @@ def _rappid(found: DetectedEgg, given: Any) -> Rappid:
 
 def invitation(found: DetectedEgg) -> ParsedEgg:
     """``brainstem-egg/2.3-neighborhood`` as every published one is: JSON, an invitation."""
-    said = found.manifest
-    kind = text((said, "type"))
+    manifest = found.manifest
+    kind = text((manifest, "type"))
     if kind not in ("", "neighborhood-invite", "neighborhood"):
         found.notes.append(f'It calls itself "{kind}".')
-    rappid = lenient(found, said.get("rappid"))
-    name = text((said, "display_name"), (said, "name")) or (rappid.slug if rappid else "") or found.file
+    rappid = lenient(found, manifest.get("rappid"))
+    name = (
+        text((manifest, "display_name"), (manifest, "name")) or (rappid.slug if rappid else "") or found.file
+    )
     answer = tell(
         "neighborhood",
         name,
         rappid.text if rappid else "",
-        text((said, "neighborhood_url"), (said, "join_via"), most=500),
-        text((said, "invite_expires_at")),
+        text((manifest, "neighborhood_url"), (manifest, "join_via"), most=500),
+        text((manifest, "invite_expires_at")),
     )
     return answering(found, INVITATION, Seal(None), answer, rappid=rappid, name=name)
 

@@ -40,7 +40,7 @@ class Manifest:
 
 
 def read_manifest(found: DetectedEgg) -> Manifest:
-    """Checks ``found.manifest`` and the octets it was read from. Raises ``BadEggError``, ``UnknownEggError``."""
+    """Checks ``found.manifest`` and the octets it was read from. Raises ``BadEggError``, ``unknown_egg``."""
     manifest = found.manifest
     variant = manifest.get("variant")
     if not isinstance(variant, str) or variant not in RAPP1:

@@ -45,11 +45,11 @@ def binder(found: DetectedEgg) -> ParsedEgg:
                 return page_place(rapp, below)
             return in_memory(f"{rapp}/{below}") if first == "state" else in_host(name)
         if name in ("agent.py", agent) or name.endswith("_agent.py"):
-            told = agent if name in ("agent.py", agent) else ""
-            return Role.AGENT, f"agents/{_file_name(name, told, rapp, '_agent.py')}"
+            declared = agent if name in ("agent.py", agent) else ""
+            return Role.AGENT, f"agents/{_file_name(name, declared, rapp, '_agent.py')}"
         if name in ("service.py", service) or name.endswith(("_service.py", "_organ.py")):
-            told = service if name in ("service.py", service) else ""
-            return Role.SERVICE, f"services/{_file_name(name, told, rapp, '_service.py')}"
+            declared = service if name in ("service.py", service) else ""
+            return Role.SERVICE, f"services/{_file_name(name, declared, rapp, '_service.py')}"
         if name == page or name == "ui.html":
             return page_place(rapp, "index.html")
         return in_memory(f"{rapp}/{name}") if name in _OWN else None
@@ -109,7 +109,7 @@ def in_brainstem(
 
 
 def _without_agent(found: DetectedEgg) -> BadEggError:
-    """Such eggs are published, whole: getting them again brings the same file."""
+    """A rapplication's egg without its agent; published so: getting it again brings the same file."""
     publisher = text((found.manifest, "publisher")).lstrip("@")
     who = shown(publisher[:60]) if publisher else "its publisher"
     return BadEggError(
@@ -138,9 +138,9 @@ def _place(name: str, rapp: str) -> Place | None:
     return in_host(name)
 
 
-def _file_name(name: str, told: str, rapp: str, suffix: str) -> str:
+def _file_name(name: str, declared: str, rapp: str, suffix: str) -> str:
     """The name to install a file under: as the manifest tells, as it is, or made from the id."""
-    for one in (told, name):
+    for one in (declared, name):
         if one.endswith(suffix):
             return one
     return f"{_word(rapp)}{suffix}"

@@ -166,25 +166,25 @@ def _runtime(found: DetectedEgg) -> tuple[dict[str, Any], str, int]:
     """(the runtime, its text, how many hashes held). Published tutorials have a runtime without text."""
     runtime = inside(found.manifest, "runtime")
     payload = runtime.get("payload")
-    said = runtime.get("sha256")
+    declared = runtime.get("sha256")
     if not isinstance(payload, str) or not payload:
         found.notes.append("It carries no runtime of its own.")
         return runtime, "", 0
-    if said is None:
+    if declared is None:
         found.notes.append("It carries no hash of its runtime.")
         return runtime, payload, 0
-    if not isinstance(said, str) or hashlib.sha256(payload.encode()).hexdigest() != said.lower():
+    if not isinstance(declared, str) or hashlib.sha256(payload.encode()).hexdigest() != declared.lower():
         raise found.damaged("runtime")
     return runtime, payload, 1
 
 
 def _transcript_pin(found: DetectedEgg, octets: bytes) -> int:
     """The number of hashes of the transcript that held: published carts have none."""
-    said = found.manifest.get(TRANSCRIPT_PIN)
-    if said is None:
+    declared = found.manifest.get(TRANSCRIPT_PIN)
+    if declared is None:
         found.notes.append("It carries no hash of its transcript.")
         return 0
-    if said != hashlib.sha256(octets).hexdigest():
+    if declared != hashlib.sha256(octets).hexdigest():
         raise found.damaged("transcript")
     return 1
 

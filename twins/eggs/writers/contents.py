@@ -96,16 +96,16 @@ class EggContents:
         if why is not ExclusionReason.ELSEWHERE:
             self.left_out.append(ExcludedFile(path, why))
 
-    def leave_held(self, held: IsHeld) -> None:
-        """Leaves behind what is code and ``held``; what is not held now must not become so on its way."""
+    def leave_held(self, is_held: IsHeld) -> None:
+        """Leaves behind what is code and ``is_held``; what is not held now must not become so on its way."""
         kept = []
         for member in self.members:
             if member.file is None or not _waits(member):
                 kept.append(member)
-            elif held(member.file, _sha256(member.open())):
+            elif is_held(member.file, _sha256(member.open())):
                 self.leave(member.path, ExclusionReason.HELD)
             else:
-                kept.append(replace(member, open=partial(_unless_held, member, held)))
+                kept.append(replace(member, open=partial(_unless_held, member, is_held)))
         self.members = kept
 
     def settle(self) -> None:
@@ -168,11 +168,11 @@ def _waits(member: Member) -> bool:
     )
 
 
-def _unless_held(member: Member, held: IsHeld) -> Content | None:
+def _unless_held(member: Member, is_held: IsHeld) -> Content | None:
     content = member.open()
     if content is not None and not isinstance(content, bytes):
         content = b"".join(content)
-    if content is not None and member.file is not None and held(member.file, _sha256(content)):
+    if content is not None and member.file is not None and is_held(member.file, _sha256(content)):
         raise TwinConflictError(f"{shown(member.path)} changed while it was packed.", do="Try again.")
     return content
 

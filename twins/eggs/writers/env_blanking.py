@@ -183,8 +183,8 @@ _MIXED = re.compile(r"(?=.*[A-Za-z])(?=.*[^A-Za-z])")
 
 def known_values(workspace: Workspace) -> dict[bytes, str]:
     """Value to what a finding calls it. Empty without a ``.env``; short and everyday values are left out."""
-    with ExitStack() as held:
-        content = held.enter_context(SourceTree(workspace.root)).read(".env", MAX_BYTES)
+    with ExitStack() as stack:
+        content = stack.enter_context(SourceTree(workspace.root)).read(".env", MAX_BYTES)
     if not content:
         return {}
     from dotenv import dotenv_values  # most workspaces have no .env, and every packing would pay for it

@@ -59,7 +59,7 @@ class EggMaker(msgspec.Struct, frozen=True):
 
 
 class ExcludedFile(NamedTuple):
-    """Something of the workspace that the egg does not hold: a file, or a folder with all in it."""
+    """An entry of the workspace that the egg does not hold: a file, or a folder with all in it."""
 
     path: str
     why: ExclusionReason

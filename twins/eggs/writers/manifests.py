@@ -23,14 +23,14 @@ def manifest(
     """The manifest of an egg whose members have these SHA-256 hashes, itself left out."""
     counted = _Counted(hashes)
     if form is EggFormat.AGENT:
-        said = _agent(load, at, maker)
+        manifest = _agent(load, at, maker)
     elif form is EggFormat.ORGANISM:
-        said = _organism(load, counted, hashes, at, maker)
+        manifest = _organism(load, counted, hashes, at, maker)
     elif form is EggFormat.RAPPLICATION:
-        said = _rapplication(load, counted, at, maker)
+        manifest = _rapplication(load, counted, at, maker)
     else:
-        said = _workspace(form, load, counted, at, maker)
-    return indented(said)
+        manifest = _workspace(form, load, counted, at, maker)
+    return indented(manifest)
 
 
 def manifest_hash(hashes: Mapping[str, str]) -> str:
@@ -105,7 +105,7 @@ def _organism(
     assert load.identity is not None
     identity = load.identity
     tools, quickstart = counted.below("tools"), counted.one("lan-quickstart.sh")
-    said = {
+    manifest = {
         "schema": "brainstem-egg/2.2-organism",
         "type": "organism",
         "exported_at": utc(at),
@@ -124,8 +124,8 @@ def _organism(
         },
     }
     if tools or quickstart:
-        said["lan_federation_ready"] = bool(tools and quickstart)
-    said["provenance"] = {
+        manifest["lan_federation_ready"] = bool(tools and quickstart)
+    manifest["provenance"] = {
         **provenance(hashes, at, identity.rappid.text),
         "origin_url": identity.fields.get("url"),
         "origin_repo": identity.fields.get("parent_repo"),
@@ -137,7 +137,7 @@ def _organism(
             "incarnations": identity.incarnations,
         },
     }
-    return said
+    return manifest
 
 
 def provenance(hashes: Mapping[str, str], at: datetime, rappid: str | None) -> dict[str, Any]:

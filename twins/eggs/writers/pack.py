@@ -42,7 +42,7 @@ def pack(
     key: IdentityKey | None = None,
     maker: EggMaker | None = None,
     conversations: ConversationSource | None = None,
-    held: IsHeld | None = None,
+    is_held: IsHeld | None = None,
     exclude_memory: bool = False,
     allow: Collection[str] = (),
     overwrite: bool = False,
@@ -52,7 +52,7 @@ def pack(
 ) -> PackedEgg:
     """Packs ``workspace``, or ``item`` out of it (an agent's file name, a rapplication's id), into ``target``.
 
-    Same content, moment, maker and key: same bytes. ``key`` signs; code that is ``held`` stays behind, and
+    Same content, moment, maker and key: same bytes. ``key`` signs; code that is ``is_held`` stays behind, and
     where it is the item itself, that is a ``BadFileError``. ``allow`` holds the ids of findings that
     may travel. ``ancestors``: the versions that the files of a merged workspace were made of. ``archived``: the twin
     hatches into the archive. ``progress`` is called from this thread. Raises ``SecretsFoundError``,
@@ -62,11 +62,11 @@ def pack(
     """
     moment = (at or datetime.now(UTC)).astimezone(UTC)
     with ExitStack() as open_trees:
-        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, held, archived)
+        load = _gathered(workspace, open_trees, form, item, conversations, exclude_memory, is_held, archived)
         load.ancestors = ancestors or {}
         load.lifecycle = ARCHIVED if archived else ""
-        if held is not None:
-            load.leave_held(held)
+        if is_held is not None:
+            load.leave_held(is_held)
             _check_item(load, form)
         load.settle()
         passing = MemberFilter(load, SecretScan(known_values(workspace)), allow, progress)
@@ -93,17 +93,17 @@ def pack(
 
 
 def _check_item(load: EggContents, form: EggFormat) -> None:
-    held = [one.path for one in load.left_out if one.why is ExclusionReason.HELD]
-    if form.needs_item and held:
+    quarantined = [one.path for one in load.left_out if one.why is ExclusionReason.HELD]
+    if form.needs_item and quarantined:
         raise BadFileError(
-            f"{held[0]} is quarantined; nothing was packed.",
-            do=f"Read it, then: rappd agents approve {held[0].rpartition('/')[2]}",
+            f"{quarantined[0]} is quarantined; nothing was packed.",
+            do=f"Read it, then: rappd agents approve {quarantined[0].rpartition('/')[2]}",
         )
 
 
 def _gathered(
     workspace: Workspace,
-    held: ExitStack,
+    open_trees: ExitStack,
     form: EggFormat,
     item: str,
     conversations: ConversationSource | None,
@@ -114,16 +114,16 @@ def _gathered(
     if form.needs_item != bool(item):
         raise ValueError(f"the form {form} packs {'one item' if form.needs_item else 'no single item'}")
     if form is EggFormat.AGENT:
-        return one_agent(workspace, item, held)
+        return one_agent(workspace, item, open_trees)
     if form is EggFormat.RAPPLICATION:
-        return Rapplication(workspace, item, held).organ_shape(exclude_memory=exclude_memory)
+        return Rapplication(workspace, item, open_trees).organ_shape(exclude_memory=exclude_memory)
     if form is EggFormat.RAPP1_RAPPLICATION:
-        load = Rapplication(workspace, item, held).rapp1_shape(exclude_memory=exclude_memory)
+        load = Rapplication(workspace, item, open_trees).rapp1_shape(exclude_memory=exclude_memory)
         in_nfc(load)
         return load
     load = whole_workspace(
         workspace,
-        held,
+        open_trees,
         conversations=conversations,
         exclude_memory=exclude_memory,
         published_only=form is EggFormat.ORGANISM,

@@ -34,11 +34,11 @@ _PUBLISHER = re.compile(r"@?[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 class Rapplication:
     """An installed one, and how its parts come into a load."""
 
-    def __init__(self, workspace: Workspace, rapp_id: str, held: ExitStack) -> None:
+    def __init__(self, workspace: Workspace, rapp_id: str, open_trees: ExitStack) -> None:
         """Raises ``NoSuchFileError`` when none of that id is installed, ``BadFileError`` for a damaged manifest."""
         self.id = rapp_id
-        self._tree = held.enter_context(SourceTree(workspace.root))
-        self._agents, self._agents_folder = agents_of(workspace, self._tree, held)
+        self._tree = open_trees.enter_context(SourceTree(workspace.root))
+        self._agents, self._agents_folder = agents_of(workspace, self._tree, open_trees)
         known = _ID.fullmatch(rapp_id) is not None
         content = self._tree.read(f"rapps/{rapp_id}/manifest.json", MAX_BYTES) if known else None
         if content is None:
@@ -109,8 +109,8 @@ class Rapplication:
     def _main(self) -> str:
         """The file name of the agent that is the rapplication."""
         names = [path.rpartition("/")[2] for path in self._agent_files]
-        told = str(self.manifest.get("agent") or "").rpartition("/")[2]
-        wanted = (told, f"{self.id}{SUFFIX}")
+        declared = str(self.manifest.get("agent") or "").rpartition("/")[2]
+        wanted = (declared, f"{self.id}{SUFFIX}")
         return next((name for name in wanted if name in names), names[0] if names else wanted[1])
 
     def _placed(self) -> list[str]:
@@ -185,10 +185,10 @@ def published_rappid(publisher: str, rapp_id: str) -> Rappid:
     return Rappid.parse(f"rappid:v2:rapplication:{publisher}/{rapp_id}:{digest}")
 
 
-def _publisher(told: object) -> str:
-    if isinstance(told, str) and _PUBLISHER.fullmatch(told):
-        return told
-    return label(told, otherwise="local") if isinstance(told, str) else "local"
+def _publisher(declared: object) -> str:
+    if isinstance(declared, str) and _PUBLISHER.fullmatch(declared):
+        return declared
+    return label(declared, otherwise="local") if isinstance(declared, str) else "local"
 
 
 def _by_last_name(path: str) -> ExclusionReason | None:
@@ -205,12 +205,12 @@ def _object(content: bytes, where: str) -> dict[str, Any]:
     return found
 
 
-def one_agent(workspace: Workspace, filename: str, held: ExitStack) -> EggContents:
+def one_agent(workspace: Workspace, filename: str, open_trees: ExitStack) -> EggContents:
     """A single agent file, at the root of its egg. ``filename`` is its path below the agents folder.
 
     Raises ``NoSuchFileError``, for files that never travel too.
     """
-    tree, folder = agents_of(workspace, held.enter_context(SourceTree(workspace.root)), held)
+    tree, folder = agents_of(workspace, open_trees.enter_context(SourceTree(workspace.root)), open_trees)
     name = filename.rpartition("/")[2]
     load = EggContents(name.removesuffix(".py"), facts={"agent_filename": name})
     path = f"{folder}/{filename}".lstrip("/")

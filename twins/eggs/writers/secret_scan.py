@@ -151,23 +151,23 @@ class SecretScan:
 
     def _judge(self, file: _File, content: bytes, start: int, end: int, lines: int, most: int) -> int:
         """Takes down what begins from ``start`` to before ``end``, after so many ``lines``."""
-        taken = 0
+        noted = 0
         classes = content.translate(CLASSES)
         long_runs: list[int] = []
         spots = _apart(self._spots(content, file, classes, long_runs))
         for begin, stop, what in spots:
-            if start <= begin < end and taken < most:
-                taken += 1
+            if start <= begin < end and noted < most:
+                noted += 1
                 line = lines + content.count(b"\n", 0, begin) + 1 if file.has_lines else 0
                 self._note(file.path, line, what, content[begin:stop])
         for reading in other_readings(content, classes, long_runs) if file.is_text else ():
-            told = not reading.joints and any(begin <= reading.begin < stop for begin, stop, _ in spots)
-            if start <= reading.begin < end and not told:
+            is_known = not reading.joints and any(begin <= reading.begin < stop for begin, stop, _ in spots)
+            if start <= reading.begin < end and not is_known:
                 line = lines + content.count(b"\n", 0, reading.begin) + 1 if file.has_lines else 0
-                for what, secret in self._within(reading, file, most - taken):
-                    taken += 1
+                for what, secret in self._within(reading, file, most - noted):
+                    noted += 1
                     self._note(file.path, line, what, secret)
-        return taken
+        return noted
 
     def _note(self, path: str, line: int, what: str, secret: bytes) -> None:
         mark = hashlib.sha256(path.encode() + b"\n" + secret).hexdigest()[:16]

@@ -144,8 +144,8 @@ def _literal(
     if b" " in value or value.startswith(_PATHS) or _MADE_UP.search(value) or _COMMON.fullmatch(value):
         return None
     if kind == PASSWORD:
-        told = quoted is not None and b"=" in sign and sign != b"=>"
-        likely = _is_chosen(value) or (told and value.isascii())
+        is_assigned = quoted is not None and b"=" in sign and sign != b"=>"
+        likely = _is_chosen(value) or (is_assigned and value.isascii())
     else:
         likely = looks_random(value, least=10 if name[:6] in (b"secret", b"creden") else 16)
     begin = match.start("plain" if quoted is None else "quoted")

@@ -17,15 +17,15 @@ from twins.eggs.session_content import (
     MOST_TRANSCRIPT_BYTES,
     SessionContent,
 )
-from twins.errors import SessionTooLargeError
+from twins.errors import TwinError
 
 SCHEMA = "brainstem-egg/2.3-session"
 
 
 def session_egg(content: SessionContent) -> bytes:
-    """The file of a session; its ``transcript`` is what is written. Raises ``SessionTooLargeError``."""
+    """The file of a session; its ``transcript`` is what is written. Raises ``session_too_large``."""
     page, transcript = content.page.encode(), canonical(content.transcript)
-    said: dict[str, Any] = {
+    manifest: dict[str, Any] = {
         "schema": SCHEMA,
         "type": "session",
         "rappid": content.rappid,
@@ -43,16 +43,17 @@ def session_egg(content: SessionContent) -> bytes:
         "minted_by": content.made_by,
         "implements": ["article-xlvi", "article-xlix"],
     }
-    file = orjson.dumps(said, option=orjson.OPT_INDENT_2)
+    file = orjson.dumps(manifest, option=orjson.OPT_INDENT_2)
     if (
         len(content.transcript) > MOST_EVENTS
         or len(transcript) > MOST_TRANSCRIPT_BYTES
         or len(page) > MOST_PAGE_BYTES
         or len(file) > MOST_FILE_BYTES
     ):
-        raise SessionTooLargeError(
+        raise TwinError(
             f"This session is too long for one egg: at most {MOST_EVENTS} events and "
             f"{MOST_TRANSCRIPT_BYTES >> 20} MB fit in.",
             do="rappd sessions export --format jsonl",
+            code="session_too_large",
         )
     return file

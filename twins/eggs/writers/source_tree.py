@@ -24,7 +24,7 @@ from twins.zip.writer import PIECE
 Verdict = Callable[[str], ExclusionReason | None]
 """A path below the root, to why it stays behind; None lets it travel."""
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-"""It went away meanwhile, or became a link."""
+"""Errors of a file that went away meanwhile, or became a link."""
 _BARE = (b"", b"{}", b"[]")
 _BARE_BYTES = 4
 

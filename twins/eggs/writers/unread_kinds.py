@@ -6,58 +6,15 @@ from collections import Counter
 from collections.abc import Iterable
 
 _KINDS = {
-    "picture": ("png", "jpg", "jpeg", "gif", "webp", "bmp", "tiff", "tif", "heic", "avif", "ico", "psd"),
-    "sound or video": ("mp3", "wav", "ogg", "flac", "m4a", "opus", "aac", "mp4", "mov", "mkv", "webm", "avi"),
-    "archive": (
-        *(
-            "zip",
-            "gz",
-            "tgz",
-            "bz2",
-            "xz",
-            "zst",
-            "7z",
-            "rar",
-            "tar",
-            "jar",
-            "whl",
-            "egg",
-            "apk",
-            "iso",
-            "br",
-        ),
-        *("lz4", "deb", "rpm"),
-    ),
-    "document": (
-        "pdf",
-        "docx",
-        "xlsx",
-        "pptx",
-        "odt",
-        "ods",
-        "odp",
-        "epub",
-        "pages",
-        "numbers",
-        "doc",
-        "xls",
-    ),
-    "encrypted file": ("gpg", "pgp", "age", "enc", "asc", "aes", "vault"),
-    "binary database": (
-        "mdb",
-        "accdb",
-        "parquet",
-        "pkl",
-        "pickle",
-        "npy",
-        "npz",
-        "lmdb",
-        "rdb",
-        "leveldb",
-        "dat",
-    ),
+    "picture": "png jpg jpeg gif webp bmp tiff tif heic avif ico psd",
+    "sound or video": "mp3 wav ogg flac m4a opus aac mp4 mov mkv webm avi",
+    "archive": "zip gz tgz bz2 xz zst 7z rar tar jar whl egg apk iso br lz4 deb rpm",
+    "document": "pdf docx xlsx pptx odt ods odp epub pages numbers doc xls",
+    "encrypted file": "gpg pgp age enc asc aes vault",
+    "binary database": "mdb accdb parquet pkl pickle npy npz lmdb rdb leveldb dat",
 }
-_BY_ENDING = {ending: kind for kind, endings in _KINDS.items() for ending in endings}
+"""File name endings by kind."""
+_BY_ENDING = {ending: kind for kind, endings in _KINDS.items() for ending in endings.split()}
 _MANY = {"sound or video": "sound and video files", "encrypted file": "encrypted files"}
 NEVER_READ = (
     "The secret scan cannot read pictures, sound, documents, encrypted files and most archives and databases; "

@@ -39,7 +39,7 @@ _RECEIPT = "placed.json"
 
 def whole_workspace(
     workspace: Workspace,
-    held: ExitStack,
+    open_trees: ExitStack,
     *,
     conversations: ConversationSource | None,
     exclude_memory: bool,
@@ -47,13 +47,13 @@ def whole_workspace(
     is_held: IsHeld | None = None,
     archived: bool = False,
 ) -> EggContents:
-    """Everything that lives in a workspace. Its trees stay open as long as ``held``.
+    """Everything that lives in a workspace. Its trees stay open as long as ``open_trees``.
 
     ``published_only`` leaves out what the organism egg has no place for, and takes the ``.env`` in, without
     its secrets, unless it is held. ``archived`` takes the record of an archived twin in.
     Raises ``NoSuchTwinError`` where nobody lives, ``BadFileError``.
     """
-    tree = held.enter_context(SourceTree(workspace.root))
+    tree = open_trees.enter_context(SourceTree(workspace.root))
     identity_file = tree.read(IDENTITY, MAX_IDENTITY_BYTES)
     if identity_file is None:
         raise NoSuchTwinError(
@@ -81,8 +81,8 @@ def whole_workspace(
         )
 
     load.put_folder(tree, "", verdict, _name)
-    _put_soul(load, workspace.soul, soul, tree, held)
-    _put_agents(load, workspace, tree, held)
+    _put_soul(load, workspace.soul, soul, tree, open_trees)
+    _put_agents(load, workspace, tree, open_trees)
     if published_only:
         env = tree.read(_ENV, MAX_ENV_BYTES)
         if (
@@ -128,27 +128,27 @@ def _name(path: str) -> str:
     return f"data{path[len(MEMORY) :]}" if path.startswith(f"{MEMORY}/") else path
 
 
-def _put_soul(load: EggContents, path: Path, below: str, tree: SourceTree, held: ExitStack) -> None:
+def _put_soul(load: EggContents, path: Path, below: str, tree: SourceTree, open_trees: ExitStack) -> None:
     if below:
         load.put_file(SOUL, tree, below)
     elif path.parent.is_dir():
-        load.put_file(SOUL, held.enter_context(SourceTree(path.parent)), path.name)
+        load.put_file(SOUL, open_trees.enter_context(SourceTree(path.parent)), path.name)
 
 
-def agents_of(workspace: Workspace, tree: SourceTree, held: ExitStack) -> tuple[SourceTree, str]:
+def agents_of(workspace: Workspace, tree: SourceTree, open_trees: ExitStack) -> tuple[SourceTree, str]:
     """(tree, path in it) of the agents folder.
 
     One inside the workspace is reached without following links, one that settings name elsewhere is taken at
     its word. ``tree`` is the workspace's.
     """
     below = _below(workspace.agents, workspace)
-    return (tree, below) if below else (held.enter_context(SourceTree(workspace.agents)), "")
+    return (tree, below) if below else (open_trees.enter_context(SourceTree(workspace.agents)), "")
 
 
-def _put_agents(load: EggContents, workspace: Workspace, tree: SourceTree, held: ExitStack) -> None:
+def _put_agents(load: EggContents, workspace: Workspace, tree: SourceTree, open_trees: ExitStack) -> None:
     if not workspace.agents.is_dir():
         return
-    source, start = agents_of(workspace, tree, held)
+    source, start = agents_of(workspace, tree, open_trees)
     prefix = f"{start}/" if start else ""
 
     def verdict(path: str) -> ExclusionReason | None:

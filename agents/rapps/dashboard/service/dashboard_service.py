@@ -23,6 +23,7 @@ from agents.rapps.dashboard.store import (
     _overview,
 )
 
+__manifest__: dict[str, Any] = {"needs": {}}
 name = "dashboard"
 
 _SHOWN = 100

@@ -15,6 +15,7 @@ from typing import Any
 
 from agents.rapps.kanban.store import _LONGEST, _board, _open_board
 
+__manifest__: dict[str, Any] = {"needs": {}}
 name = "kanban"
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from agents.rapps.webhook.store import _LONGEST, _alone, _append, _events, _short, _summary
 
+__manifest__: dict[str, Any] = {"needs": {}}
 name = "webhook"
 
 _SHOWN = 50

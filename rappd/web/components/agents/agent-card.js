@@ -66,7 +66,7 @@ export function origin(file, card) {
 }
 
 /** Removes the agent's file; for ten seconds that can be undone. */
-export async function removeAgent(file, { byKeyboard = false, key = "" } = {}) {
+async function removeAgent(file, { byKeyboard = false, key = "" } = {}) {
   const answer = await operations.agents.remove({ twin: key, filename: file.filename });
   const names = file.agents.length ? file.agents.join(" and ") : file.filename;
   agentsChanged.dispatchEvent(new Event("change"));

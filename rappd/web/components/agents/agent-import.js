@@ -1,6 +1,6 @@
 /** Imports agent files that were dropped or chosen, one by one. */
 
-import { Problem, ask } from "../../lib/api.js";
+import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { h, icon } from "../../lib/dom.js";
 import { announce } from "../../lib/live-region.js";
@@ -8,7 +8,6 @@ import { toast } from "../ui/toast.js";
 import * as operations from "../../lib/operations.js";
 import { editPath } from "../../lib/router.js";
 import { failedFiles } from "./failed-files.js";
-import { routesOf } from "../twins/twins-state.js";
 
 /** Told to this as `change` whenever the agents may have changed. */
 export const agentsChanged = new EventTarget();
@@ -39,7 +38,7 @@ export async function importFiles(files, tryIt, key = "") {
       const form = new FormData();
       form.append("keep", "1"); // a faulty file is kept, and shown with its line
       form.append("file", file, file.name);
-      const answer = await ask(`${routesOf(key)}/agents/import`, { method: "POST", form });
+      const answer = await operations.agents.takeIn({ twin: key }, form);
       if (answer.status === "quarantined")
         failedFiles.add({
           error: answer.message,

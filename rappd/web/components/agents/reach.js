@@ -5,7 +5,7 @@ import { h } from "../../lib/dom.js";
 import { count, stripControl } from "../../lib/format.js";
 import * as operations from "../../lib/operations.js";
 
-const VERBS = { read: "reading", write: "changing", hosts: "talking to", programs: "starting" };
+const VERBS = { read: "reading", write: "changing", hosts: "talking to", programs: "starting", variables: "using" };
 
 /** A card's lines: "Reads ~/Pictures; talks to example.com.", and what is wrong with that. */
 export function reachOf({ reach = [], unheld, exceeded }) {
@@ -14,7 +14,7 @@ export function reachOf({ reach = [], unheld, exceeded }) {
     text && h("p", { class: "soft reach" }, `${text.replace(/^./, (first) => first.toUpperCase())}.`),
     unheld && warning(`${unheld}.`),
     exceeded > 0 &&
-      warning(`${count(exceeded, "call")} failed: it was refused what it does not say that it needs.`),
+      warning(`${count(exceeded, "call")} failed: it wanted more than it says that it needs.`),
   ];
 }
 
@@ -29,7 +29,7 @@ async function show(place, name, key) {
   const { uses } = await operations.agents.needs({ twin: key, name }).catch(() => ({ uses: [] }));
   if (!uses.length) return;
   place.append(
-    h("p", { class: "soft" }, "Asked for since rappd was started:"),
+    h("p", { class: "soft" }, "Asked for so far:"),
     h("ul", { class: "paths" }, uses.map(row)),
   );
 }

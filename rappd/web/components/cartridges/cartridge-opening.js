@@ -1,9 +1,8 @@
 /** Opens cartridges: chosen, dropped, taken from the daemon, or kept in this browser. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { Problem } from "../../lib/api.js";
+import { lost, Problem } from "../../lib/api.js";
 import { cartridges } from "../../lib/operations.js";
-import { Cartridge } from "./cartridge-state.js";
 import { withSignatures } from "../eggs/egg-upload.js";
 import { store, stored, storedNames } from "../../lib/storage.js";
 
@@ -57,16 +56,24 @@ export async function openFiles(files) {
   await open(file.name, new Uint8Array(await file.arrayBuffer()), beside && (await beside.text()));
 }
 
+/** Makes a cartridge. Its program runs by forty modules: they are fetched for the first that is opened, or once the page has settled. */
+async function made(...given) {
+  const { Cartridge } = await import("./cartridge-state.js").catch((found) => {
+    throw found instanceof TypeError ? lost() : found; // what `import()` raises where the daemon is away
+  });
+  return new Cartridge(...given);
+}
+
 /** Opens one in the folder of the agents of the daemon, or of one of its twins, by its key. */
 export async function openHere(name, twin) {
   const { cartridge } = await cartridges.read({ file: name, twin });
-  take(new Cartridge(name, new TextEncoder().encode(cartridge.text), cartridge.signer), cartridge.notes);
+  take(await made(name, new TextEncoder().encode(cartridge.text), cartridge.signer), cartridge.notes);
 }
 
 /** Goes on with one that this browser kept. */
-export function openKept(place) {
+export async function openKept(place) {
   const { file, text } = stored(place);
-  take(new Cartridge(file, new TextEncoder().encode(text)), [], place);
+  take(await made(file, new TextEncoder().encode(text)), [], place);
 }
 
 /** `{place, name, file, at}` of each that this browser kept, the latest first. */
@@ -79,7 +86,7 @@ export const allKept = () =>
 export const forget = (place) => store(place, null);
 
 async function open(name, octets, signature) {
-  const cartridge = new Cartridge(name, octets);
+  const cartridge = await made(name, octets);
   if (!signature) return take(cartridge, []);
   const found = await signerOf(name, octets, signature);
   cartridge.signer = found.signer;

@@ -1,14 +1,15 @@
 /** One cartridge that is open: what it is, its buttons, what it writes and asks for, its program. */
 
+import { ask, saveAs } from "../../lib/api.js";
+import { daemon } from "../../lib/daemon-state.js";
+import { fill, h, icon, withCode } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
+import { announce } from "../../lib/live-region.js";
+import { attemptIn } from "../ui/problem.js";
 import { cartridgeHead, cartridgeText } from "./cartridge-details.js";
 import { cartridgeInputs } from "./cartridge-inputs.js";
 import { cartridgeOutput } from "./cartridge-output.js";
-import { cartridgeSaving } from "./cartridge-saving.js";
-import { cartridgePosition } from "./cartridge-position.js";
-import { advice, standing } from "./cartridge-words.js";
-import { FUEL } from "./cartridge-state.js";
-import { fill, h, icon, withCode } from "../../lib/dom.js";
+import { advice, FUEL, standing } from "./cartridge-words.js";
 
 /** Fills `place` with `cartridge`; `leave()` goes back to the others. `close()` when done. */
 export function cartridgePanel(place, cartridge, leave) {
@@ -131,4 +132,84 @@ function fuelMeter(cartridge) {
     choice.hidden = cartridge.underWay;
   };
   return { element: h("div", { class: "progress fuel" }, h("p", {}, text), bar, choice), draw };
+}
+
+const SHOWN = 40;
+
+/** `draw()` shows where it stands now. */
+function cartridgePosition(cartridge) {
+  const next = h("p", { class: "cartridge-next" });
+  const inside = h("div", {});
+  const element = h("details", { class: "fold" }, h("summary", {}, "Position"), inside);
+  const draw = () => {
+    const stands = cartridge.state === "paused";
+    next.hidden = element.hidden = !stands;
+    if (!stands) return fill(inside);
+    const found = cartridge.frame.inspect();
+    fill(next, "Next: ", h("code", {}, found.next));
+    fill(
+      inside,
+      found.waiting.length > 0 && listed("Waits for that", found.waiting),
+      found.globals.length > 0 &&
+        listed(
+          "Knows",
+          found.globals.map(([name, value]) => `${name} = ${value}`),
+        ),
+    );
+  };
+  return { element: h("div", { class: "cartridge-position" }, next, element), draw };
+}
+
+function listed(title, lines) {
+  const more = lines.length - SHOWN;
+  return [
+    h("h3", {}, title),
+    h(
+      "ul",
+      { class: "paths" },
+      lines.slice(0, SHOWN).map((line) => h("li", {}, h("span", { class: "path" }, line))),
+      more > 0 && h("li", { class: "soft" }, `and ${more} more`),
+    ),
+  ];
+}
+
+/** `button` saves; `element` tells what was saved. `draw()` after each change. */
+function cartridgeSaving(cartridge) {
+  const element = h("div", { class: "cartridge-saved" });
+  const button = h("button", { type: "button", class: "secondary", onclick: () => save() }, "Save");
+  let told = "";
+
+  const save = () =>
+    attemptIn(element, async () => {
+      const { name, text } = cartridge.saved();
+      saveAs(text, name);
+      const errorPlace = h("div", {});
+      const command = `rappd cartridge ${cartridge.underWay ? "resume" : "run"}`;
+      const sign = h("button", { type: "button", class: "quiet small" }, "Save its signature");
+      sign.addEventListener("click", () => attemptIn(errorPlace, () => signature(name, text)));
+      fill(
+        element,
+        h("p", { class: "soft" }, withCode(`Saved as ${name}. In a terminal: \`${command} ${name}\``)),
+        daemon.operator && sign,
+        errorPlace,
+      );
+      told = cartridge.state;
+      announce(`Saved as ${name}.`);
+    });
+  const draw = () => {
+    button.disabled = cartridge.state === "running";
+    if (told && told !== cartridge.state) {
+      fill(element);
+      told = "";
+    }
+  };
+  return { button, element, draw };
+}
+
+/** The daemon signs; the page has no key. */
+async function signature(name, text) {
+  const path = `/cartridges/signature?name=${encodeURIComponent(name)}`;
+  const headers = { "Content-Type": "application/octet-stream" };
+  const made = await ask(path, { method: "POST", form: text, headers });
+  saveAs(made.signature, made.file);
 }

@@ -7,12 +7,11 @@ import { agentId, checked, fileName, saved } from "../../lib/cartridges/file.js"
 import { Frame } from "../../lib/cartridges/frame.js";
 import { earlier } from "../../lib/cartridges/globals.js";
 import { parse, written } from "../../lib/cartridges/json.js";
+import { FUEL } from "./cartridge-words.js";
 
 const SLICE_MS = 8;
 const FIRST_SLICE = 500;
 const LONGEST_SLICE = 400_000;
-
-export const FUEL = [100_000, 1_000_000, 10_000_000, 100_000_000];
 
 /**
  * `state`: ready (nothing is under way), running, paused, waiting (for an answer), done or failed. Says

@@ -3,6 +3,9 @@
 import { count } from "../../lib/format.js";
 import { h } from "../../lib/dom.js";
 
+/** Choices for the steps that a program may take. */
+export const FUEL = [100_000, 1_000_000, 10_000_000, 100_000_000];
+
 const steps = (number) => count(number, "step");
 
 /** One sentence on where it stands. */

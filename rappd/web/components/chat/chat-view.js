@@ -1,20 +1,20 @@
 /** Chat view: the chat target, the turns, and the message box. */
 
-import { composer } from "./composer.js";
-import { conversationWith } from "./conversation.js";
+import { autoscroll } from "../../lib/autoscroll.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, icon } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
-import { autoscroll } from "../../lib/autoscroll.js";
 import { agentsChanged } from "../agents/agent-import.js";
-import { turnList } from "../conversations/turn-list.js";
-import { toast } from "../ui/toast.js";
 import { failedFilesView } from "../agents/failed-files.js";
+import { turnList } from "../conversations/turn-list.js";
 import { modelPicker } from "../models/model-picker.js";
-import { sessionBanner } from "../sessions/session-banner.js";
-import { send } from "./turn-request.js";
+import { sessions, titleOf } from "../sessions/sessions-state.js";
 import { twins } from "../twins/twins-state.js";
+import { toast } from "../ui/toast.js";
+import { composer } from "./composer.js";
+import { conversationWith } from "./conversation.js";
+import { send } from "./turn-request.js";
 
 /** Sentences that work in any home, with a model or without. */
 const ALWAYS = ["what can you do?", "what day is it in 10 days?", "remember that my car is red"];
@@ -204,4 +204,25 @@ function threeThings({ key, name }, tries, again) {
     ),
     daemon.operator && h("p", { class: "soft" }, "Or drop an agent file here."),
   ];
+}
+
+/** `element` is empty while no session is open; `close()` when it leaves the page. */
+function sessionBanner() {
+  const element = h("div", { class: "chat-head" });
+  const draw = () => {
+    const row = sessions.current;
+    fill(element, row && line(row));
+  };
+  sessions.addEventListener("change", draw);
+  draw();
+  return { element, close: () => sessions.removeEventListener("change", draw) };
+}
+
+function line(row) {
+  return h(
+    "div",
+    { class: "chat-column" },
+    h("p", {}, h("a", { href: `#/chat/session/${row.id}` }, `${titleOf(row.here)} — open`)),
+    h("a", { class: "button quiet small", href: `#/chat/session/${row.id}` }, "Show", icon("chevron")),
+  );
 }

@@ -1,12 +1,12 @@
 /** One turn of the conversation, as it is read: what you wrote, what was called, what came back. */
 
-import { callView, planView, roundView } from "./tool-call.js";
+import { daemon } from "../../lib/daemon-state.js";
 import { copyText, fill, h, withCode } from "../../lib/dom.js";
 import { count, duration } from "../../lib/format.js";
-import { connectButton, downloadOf, withoutHint } from "./connect-model.js";
-import { markdown } from "./markdown.js";
-import { problemView } from "../ui/problem.js";
 import { sentenceForm, versionButtons } from "../conversations/turn-editing.js";
+import { problemView } from "../ui/problem.js";
+import { markdown } from "./markdown.js";
+import { callView, planView, roundView } from "./tool-call.js";
 import { canSpeak, speak } from "./voice.js";
 
 const DRAW_MS = 80;
@@ -158,7 +158,7 @@ function ending(turn, course) {
   ];
 }
 
-/** Who answered, how long it took, and how many tokens, as one line; nothing where an older version did not record it. */
+/** The line on an answer: its source, its time, and its tokens; nothing where an older version did not record it. */
 function answeredBy(turn) {
   const words = wordsOf(turn);
   return words && h("p", { class: "soft answered-by" }, words);
@@ -178,29 +178,27 @@ export function wordsOf({ text, model, provider, seconds, tokensIn, tokensOut })
     .join(", ");
 }
 
+/** The line below an answer: its source and version, and its buttons; two lines where that is too narrow. */
 function actions(turn, course) {
   const aloud = turn.voice || turn.text;
+  const button = (text, onclick, more = {}) => h("button", { type: "button", class: "quiet small", onclick, ...more }, text);
+  const about = [
+    turn.agentsUsed && h("span", { class: "soft agents-used" }, agentsUsed(turn.agentsUsed)),
+    course && versionButtons(turn.id, course.versions, (id) => course.choose(turn, id)),
+  ].filter(Boolean);
   return h(
     "div",
     { class: "foot" },
-    turn.agentsUsed && h("span", { class: "soft agents-used" }, agentsUsed(turn.agentsUsed)),
-    course && versionButtons(turn.id, course.versions, (id) => course.choose(turn, id)),
-    course &&
-      h(
-        "button",
-        { type: "button", class: "quiet small", "data-again": true, onclick: () => course.again(turn, turn.user) },
-        turn.state === "done" ? "Answer again" : "Ask again",
-      ),
-    course &&
-      h(
-        "button",
-        { type: "button", class: "quiet small", "data-edit": true, "aria-label": "Edit what you wrote", onclick: course.edit },
-        "Edit",
-      ),
-    turn.text && h("button", { type: "button", class: "quiet small", onclick: copy(turn.text) }, "Copy"),
-    turn.text &&
-      canSpeak &&
-      h("button", { type: "button", class: "quiet small", onclick: () => speak(aloud) }, "Read aloud"),
+    about.length > 0 && h("div", { class: "foot-about" }, about),
+    h(
+      "div",
+      { class: "foot-actions" },
+      course &&
+        button(turn.state === "done" ? "Answer again" : "Ask again", () => course.again(turn, turn.user), { "data-again": true }),
+      course && button("Edit", course.edit, { "data-edit": true, "aria-label": "Edit what you wrote" }),
+      turn.text && button("Copy", copy(turn.text)),
+      turn.text && canSpeak && button("Read aloud", () => speak(aloud)),
+    ),
   );
 }
 
@@ -221,4 +219,34 @@ function attachedFile(file, content) {
     h("summary", {}, file),
     h("pre", { tabindex: 0, role: "region", "aria-label": file }, content),
   );
+}
+
+/** As `agents/providers/offline/responses.py` writes it. */
+const HINT = /\n*For open questions connect a model: rappd models (?:connect|use local)\s*$/;
+
+/** The end of a notice that says what helps where Ollama has not the model (`agents/providers/server_kinds.py`). */
+const MISSING =
+  /`ollama pull ([A-Za-z0-9][\w.:/-]{0,199})`, or choose another model(?: for this (?:conversation|twin))?\.?$/;
+
+const offered = (text) => daemon.operator && daemon.health?.provider?.state === "no model" && HINT.test(text);
+
+/** The text of an answer without what the button says. */
+const withoutHint = (text) => (offered(text) ? text.replace(HINT, "") : text);
+
+/** The button, null where there is nothing to connect. */
+const connectButton = (text) =>
+  offered(text)
+    ? h("p", { class: "connect-model" }, h("a", { class: "button secondary", href: "#/settings/connect" }, "Connect a model"))
+    : null;
+
+/** The download of the model that a notice says Ollama lacks; null for any other notice. `grew()` once it is shown. */
+function downloadOf(notice, grew) {
+  const model = daemon.operator && MISSING.exec(notice)?.[1];
+  if (!model) return null;
+  const place = h("div", {});
+  import("../models/model-download.js").then(({ modelDownload }) => {
+    fill(place, modelDownload({ model }).element);
+    grew();
+  });
+  return place;
 }

@@ -23,7 +23,7 @@ export function rights({ scope, workflows, eggs, notices }) {
   return more.length ? `${may}, and ${more.join(", ")}` : may;
 }
 
-/** Whose phone it is, as a sentence. */
+/** The owner of a phone, as a sentence. */
 export const whose = ({ kind }) =>
   kind === "mine" ? "It is yours: it sees your conversations and memory." : "It is a guest's: it has conversations and a memory of its own.";
 

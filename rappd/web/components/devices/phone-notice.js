@@ -1,4 +1,4 @@
-/** Notice on every page that a phone waits for the owner's answer. */
+/** Notice on every page that a phone waits for the owner's answer, until that is given, wherever. */
 
 import { toast } from "../ui/toast.js";
 import { devices } from "./devices-state.js";
@@ -8,9 +8,11 @@ const SECONDS = 20;
 
 /** Starts the notices. */
 export function startPhoneNotices() {
+  let close = () => undefined;
+  devices.addEventListener("change", () => devices.pairing.state === "compare" || close());
   devices.addEventListener("asks", () => {
     if (document.querySelector("dialog[open]") || /^#\/(devices|waiting)\/?$/.test(location.hash)) return;
-    toast(`${nameOf(devices.pairing)} wants to join.`, {
+    close = toast(`${nameOf(devices.pairing)} wants to join.`, {
       actions: [{ label: "Compare", run: compare }],
       seconds: SECONDS,
     });

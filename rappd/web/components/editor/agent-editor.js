@@ -12,9 +12,8 @@ import { operatorNotice } from "../layout/operator-notice.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 import { codeEditor } from "./code-editor.js";
-import { conflictView } from "./conflict.js";
 import { draftOf, dropDraft, keepDraft } from "./drafts.js";
-import { draftNote, faultNote, lineIn, readOnlyNote, saveAnywayNote } from "./editor-notes.js";
+import { conflictView, draftNote, faultNote, lineIn, readOnlyNote, saveAnywayNote } from "./editor-notes.js";
 import { showRun, showTest } from "./try-out.js";
 import { openVersions } from "./versions.js";
 

@@ -1,7 +1,9 @@
-/** Notes above the editor's text: a fault and its line, a file that cannot be changed, text that came back. */
+/** Notes above the editor's text: a fault and its line, a file that cannot be changed, text that came back, two texts of one file. */
 
 import { h } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
+import { lineDiff } from "../../lib/line-diff.js";
+import { sides } from "../ui/diff-view.js";
 import { attemptIn } from "../ui/problem.js";
 
 /** The reason for which the text does not run; `goTo(line)` leads to its line, if one is known. */
@@ -53,3 +55,36 @@ export const draftNote = (at, discard) =>
 
 /** The line that a message of the daemon names, or 0. */
 export const lineIn = (message) => Number(/ line (\d+):/.exec(message)?.[1] ?? 0);
+
+/** The choice between `theirs` (the text on disk; null where the file is gone) and `mine`. */
+export function conflictView({ file, theirs, mine, keepMine, takeTheirs }) {
+  const gone = theirs === null;
+  return h(
+    "section",
+    { class: "conflict", "aria-label": "Two versions" },
+    h(
+      "p",
+      { role: "alert" },
+      h("span", { class: "sign warn" }, "! "),
+      gone
+        ? `${file} was removed from the disk meanwhile. Your text is kept here.`
+        : `${file} was changed by another program meanwhile. Both texts are here; choose one.`,
+    ),
+    !gone && h("p", { class: "soft" }, "Before is the text on the disk, after is yours."),
+    !gone && sides(lineDiff(theirs, mine), file),
+    h(
+      "div",
+      { class: "conflict-actions" },
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: keepMine },
+        gone ? "Save it again" : "Keep my text",
+      ),
+      h(
+        "button",
+        { type: "button", class: "secondary", onclick: takeTheirs },
+        gone ? "Throw my text away" : "Take the text on the disk",
+      ),
+    ),
+  );
+}

@@ -17,7 +17,7 @@ import { announce } from "../../lib/live-region.js";
 
 const LINK_MS = 55 * 60_000;
 
-export const canDragOut =
+const canDragOut =
   Boolean(navigator.userAgentData?.brands?.some(isChromium)) && matchMedia("(pointer: fine)").matches;
 
 const packed = new Map(); // twin's key → Egg

@@ -52,7 +52,7 @@ export const spokenRows = (plan) => shown(plan).map((action) => `${TITLES[action
 export const isHere = ({ keep, refuse }) => !refuse.count && keep.files.every(({ why }) => why === SAME);
 
 /** Files here that differ from the egg's and may be overwritten: `Map` of category → number of files. */
-export function differing({ keep }) {
+function differing({ keep }) {
   const found = new Map();
   for (const { path, role, why } of keep.files) {
     const category = CATEGORIES[role];

@@ -82,7 +82,7 @@ export function logView(body) {
   level.addEventListener("change", sift);
   search.addEventListener("input", sift);
   follow.addEventListener("change", () => follow.checked && (toEnd(), look()));
-  // Who scrolls back wants to read; who comes to the end again wants to follow.
+  // A reader who scrolls back wants to read; one who comes to the end again wants to follow.
   lines.addEventListener("wheel", () => requestAnimationFrame(readAt), { passive: true });
   lines.addEventListener("keyup", () => requestAnimationFrame(readAt));
   const readAt = () => {

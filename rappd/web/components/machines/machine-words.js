@@ -65,7 +65,7 @@ export function facts(row) {
     .join(" · ");
 }
 
-/** Why a peer that answers is not talked to; that it is away is no such reason. */
+/** The reason why a peer that answers is not talked to; being offline is none. */
 export function troubleOf(row) {
   const errorPlace = row.trouble || "";
   return / is (away|busy)( \(\d+\))?\.$/.test(errorPlace) ? "" : stripControl(errorPlace);

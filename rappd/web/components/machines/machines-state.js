@@ -40,7 +40,7 @@ class Machines extends EventTarget {
     return performance.now() - this.#at < FRESH_MS ? this : this.look();
   }
 
-  /** Asks anew without waiting; whoever shows the list is told. */
+  /** Asks anew without waiting; views of the list get the event. */
   touch() {
     this.look().catch(calm);
   }
@@ -64,7 +64,7 @@ class Machines extends EventTarget {
   }
 
   #take(
-    { peers = [], asking = [], rungs: sources = [], door: listener = NOTHING.listener, self = NOTHING.self },
+    { peers = [], asking = [], sources = [], listener = NOTHING.listener, self = NOTHING.self },
     known,
   ) {
     this.#at = known ? performance.now() : -Infinity;

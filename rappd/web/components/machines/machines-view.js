@@ -1,17 +1,18 @@
 /** Machines: pairing requests, peers, discovered machines, published brainstems, and the status of discovery. */
 
-import { staleList } from "../ui/stale-list.js";
 import { fill, h, withCode } from "../../lib/dom.js";
-import { askingCard, machineCard } from "./machine-card.js";
-import { legacyNotice } from "./legacy-notice.js";
+import { count, joinNames, stripControl } from "../../lib/format.js";
+import { legacy } from "../../lib/operations.js";
+import { openShowCode, openTypeCode } from "../pairing/pairing-code.js";
 import { keyedList } from "../ui/keyed-list.js";
+import { menuButton } from "../ui/menu.js";
+import { attemptIn } from "../ui/problem.js";
+import { staleList } from "../ui/stale-list.js";
+import { toast } from "../ui/toast.js";
+import { askingCard, machineCard } from "./machine-card.js";
 import { openAddAddress } from "./machine-dialogs.js";
-import { discoveryProblems, discoverySources } from "./discovery-status.js";
-import { stripControl } from "../../lib/format.js";
 import { isLive, nameOf, selectorOf } from "./machine-words.js";
 import { machines } from "./machines-state.js";
-import { menuButton } from "../ui/menu.js";
-import { openShowCode, openTypeCode } from "../pairing/pairing-code.js";
 
 const LOOK_MS = 5000;
 const MANY = 9; // from so many on one may look for a name
@@ -147,3 +148,97 @@ const byCode = () =>
     { label: "Show a code", run: openShowCode },
     { label: "Type a code", run: openTypeCode },
   ]);
+
+/** An element that is empty while the listener is closed. `look()` asks anew. */
+function legacyNotice() {
+  const element = h("div", { class: "legacy" });
+  const errorPlace = h("div", {});
+  let drawn = "";
+  const draw = ({ open = false, addresses = [], listening = [] } = {}) => {
+    const text = JSON.stringify([open, addresses, listening]);
+    if (text === drawn) return;
+    drawn = text;
+    fill(
+      element,
+      open && [
+        h(
+          "p",
+          {},
+          h("span", { class: "sign warn" }, "! "),
+          `The legacy listener is open to ${joinNames(addresses.map(stripControl), 6)}. Its traffic is not protected.`,
+        ),
+        h(
+          "button",
+          { type: "button", class: "secondary", "aria-label": "Close the legacy listener", onclick: close },
+          "Close",
+        ),
+        errorPlace,
+      ],
+    );
+  };
+  const close = () =>
+    attemptIn(errorPlace, async () => {
+      draw((await legacy.close()).legacy);
+      toast("The legacy listener is closed.");
+    });
+  const look = async () => {
+    try {
+      draw((await legacy.show()).legacy);
+    } catch (found) {
+      if (found.code === undefined) throw found; // the list says what is wrong
+    }
+  };
+  return { element, look };
+}
+
+const TITLES = {
+  nearby: "Local network",
+  "last address": "Last known addresses",
+  list: "peers.json",
+  typed: "Added by hand",
+};
+const NOTHING = {
+  nearby: "nothing found",
+  "last address": "nothing found",
+  list: "nothing found",
+  typed: "nothing found",
+};
+
+/** All sources in order, as a list of terms. */
+function discoverySources(sources) {
+  return h(
+    "dl",
+    { class: "ways" },
+    sources.map(({ source, found, trouble }) =>
+      h(
+        "div",
+        {},
+        h("dt", {}, TITLES[source] ?? stripControl(source)),
+        h(
+          "dd",
+          {},
+          trouble
+            ? [h("span", { class: "sign warn" }, "! "), stripControl(trouble)]
+            : found
+              ? count(found, "machine")
+              : (NOTHING[source] ?? "nothing"),
+        ),
+      ),
+    ),
+  );
+}
+
+/** Problems of discovery as lines above the list; null for none. */
+function discoveryProblems(sources, listener) {
+  const lines = sources
+    .filter(({ trouble }) => trouble && !trouble.startsWith("switched off")) // as its owner wants it
+    .map(
+      ({ source, trouble }) => `${TITLES[source] ?? stripControl(source)}: ${stripControl(trouble)}`,
+    );
+  if (listener.known && !listener.open)
+    lines.push("Other machines cannot reach this one: it does not listen on the network.");
+  if (!lines.length) return null;
+  return lines.map((line) =>
+    h("p", { class: "discovery-problem" }, h("span", { class: "sign warn" }, "! "), line),
+  );
+}

@@ -4,12 +4,12 @@ import { ask, get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h } from "../../lib/dom.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { onDay } from "../../lib/format.js";
 import { go } from "../../lib/router.js";
 import { operatorNotice } from "../layout/operator-notice.js";
 import { routesOf, twins } from "../twins/twins-state.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
-import { memoryRow } from "./memory-row.js";
 import { openMemory, openNewMemory } from "./memory-dialog.js";
 
 const HOST = "brainstem"; // in an address that names a person
@@ -206,4 +206,33 @@ class MemoryView {
 function personName(guid, devices) {
   if (!guid) return "Shared by everybody";
   return devices.length ? devices.join(", ") : `Person ${guid.slice(0, 8)}`;
+}
+
+/** The row of `memory`; `edit()` and `remove(event)` are its two actions. */
+function memoryRow(memory, { edit, remove }) {
+  const start = memory.message.slice(0, 40);
+  const button = (label, onclick) =>
+    h("button", { type: "button", class: "quiet", onclick, "aria-label": `${label}: ${start}` }, label);
+  return h(
+    "li",
+    { class: "card memory", "data-key": memory.key },
+    h(
+      "div",
+      { class: "card-words" },
+      h("p", { class: "memory-text" }, memory.message || "(empty)"),
+      h(
+        "p",
+        { class: "soft" },
+        [memory.theme, when(memory), ...memory.tags.map((tag) => `#${tag}`)].filter(Boolean).join(" · "),
+      ),
+    ),
+    h("div", { class: "card-actions" }, button("Edit", edit), button("Delete", remove)),
+  );
+}
+
+/** "today, 14:02" as far as the memory says it. */
+function when({ date, time }) {
+  const moment = new Date(`${date}T${time || "00:00:00"}`);
+  if (Number.isNaN(moment.getTime())) return date;
+  return [onDay(moment), time.slice(0, 5)].filter(Boolean).join(", ");
 }

@@ -1,4 +1,4 @@
-/** What models were found not to do, in words. */
+/** Limits of models that were found, in words. */
 
 import { h } from "../../lib/dom.js";
 

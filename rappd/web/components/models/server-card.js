@@ -124,7 +124,7 @@ function serverCard({ kind, title, sentence, fields }) {
       fill(fold.firstElementChild, now.url ? "Change" : "Set up");
       for (const [name, { input }] of Object.entries(inputs)) {
         if (name === "key") input.placeholder = now.key ? "A key is kept here; type to replace it" : "";
-        // What somebody typed stays.
+        // Typed text stays.
         else if (input.value === (known[name] ?? "")) input.value = now[name] ?? "";
       }
       known = now;

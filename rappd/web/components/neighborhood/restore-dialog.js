@@ -1,14 +1,15 @@
 /** Restoring a snapshot: its plan, here and on each other machine; the approval of exactly that; and how far it is. */
 
 import { Problem } from "../../lib/api.js";
-import { bytes, count, stripControl } from "../../lib/format.js";
+import { count, stripControl } from "../../lib/format.js";
 import { fill, h } from "../../lib/dom.js";
 import { problemView } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { announce } from "../../lib/live-region.js";
 import * as operations from "../../lib/operations.js";
 import { twins } from "../twins/twins-state.js";
-import { sign, when } from "./snapshot-words.js";
+import { sign } from "./snapshot-words.js";
+import { headOf, partsOf, problems, rowsOf } from "./restore-plan.js";
 import { neighborhood } from "./neighborhood-state.js";
 import { workProgress } from "./work-progress.js";
 
@@ -25,21 +26,13 @@ const FLAGS = {
   overwrite_global_state: "Replace kept files of the home",
   restore_archived: "Archived twins, too",
 };
-const CATEGORIES = {
-  twins: "Files of twins",
-  agents: "Agents",
-  core: "Soul and kernel",
-  data: "Memory",
-  global_state: "Files of the home",
-  peer_twins: "Twins elsewhere",
-};
-const ACTIONS = { create: "new", overwrite: "replaced", skip: "stays", fail: "cannot be done" };
-
 /** Opens the plan of the snapshot `row`; `changed()` after a restore. */
 export function openRestore(row, changed) {
   const name = stripControl(row.name);
   const options = { target: "in-place" };
   const plan = { now: null };
+  const id = crypto.randomUUID(); // the plan waits under it, for phones that may answer, too
+  let begun = false;
   const head = h("div", {});
   const body = h("div", {});
   const errorPlace = h("div", {});
@@ -48,6 +41,7 @@ export function openRestore(row, changed) {
   const dialog = openDialog({
     title: `Restore ${name}`,
     build: () => h("div", { class: "dialog-body" }, choices, head, body, errorPlace, foot),
+    closed: () => begun || letGo(id),
   });
   dialog.classList.add("plan-dialog");
   again();
@@ -57,7 +51,8 @@ export function openRestore(row, changed) {
     fill(errorPlace, h("p", { class: "soft" }, "Reading the snapshot and asking the machines…"));
     const wanted = JSON.stringify(options);
     try {
-      const found = await operations.snapshots.plan({ snapshot: row.path, options });
+      const found = await operations.snapshots.plan({ snapshot: row.path, options, id });
+      if (!dialog.open) letGo(id); // closed before the plan was there
       if (wanted !== JSON.stringify(options)) return; // chosen anew meanwhile
       plan.now = found.plan;
     } catch (found) {
@@ -82,19 +77,20 @@ export function openRestore(row, changed) {
   async function restore() {
     const bars = workProgress();
     const draw = () => bars.show(neighborhood.work);
-    choices.disabled = true;
+    choices.disabled = begun = true;
     fill(foot);
     fill(errorPlace, bars.element);
     neighborhood.addEventListener("change", draw);
     try {
-      const json = { snapshot: row.path, options, approved: plan.now.digest };
+      const json = { snapshot: row.path, options, approved: plan.now.digest, id };
       const { hatched } = await neighborhood.begin("restore", json);
       twins.touch();
       changed();
       if (dialog.open) ended(hatched);
     } catch (found) {
       if (!(found instanceof Problem)) throw found;
-      choices.disabled = false;
+      choices.disabled = begun = false;
+      if (!dialog.open) letGo(id);
       if (found.code === "plan_changed")
         return again("Something changed since you saw the plan; nothing was written. This is the plan now.");
       fill(errorPlace, problemView(found));
@@ -117,6 +113,15 @@ export function openRestore(row, changed) {
 
   function closing() {
     return h("div", { class: "dialog-actions" }, h("button", { type: "button", class: "secondary", onclick: () => dialog.close() }, "Close"));
+  }
+}
+
+/** The plan does not wait any more; otherwise it is forgotten after a day. */
+async function letGo(id) {
+  try {
+    await operations.snapshots.letGo({ id });
+  } catch (found) {
+    if (!(found instanceof Problem)) throw found;
   }
 }
 
@@ -143,74 +148,7 @@ function chooser(options, again) {
   );
 }
 
-function headOf({ egg, seal }) {
-  const signed =
-    seal.standing === "self"
-      ? [sign("✓", "good"), "Signed by this machine"]
-      : seal.standing === "trusted"
-        ? [sign("✓", "good"), `Signed by ${stripControl(seal.signer_name)}`]
-        : [sign("!", "warn"), "Not signed by anybody you trust: its code waits for your approval"];
-  return h(
-    "div",
-    { class: "plan-head" },
-    h("p", {}, [bytes(egg.size), egg.packed_at && `taken ${when(egg.packed_at)}`].filter(Boolean).join(", ")),
-    h("p", {}, seal.whole ? [sign("✓", "good"), "Complete"] : [sign("!", "warn"), "Nobody can tell whether it is complete"]),
-    h("p", {}, signed),
-  );
-}
-
-function rowsOf(plan) {
-  const rows = Object.entries(CATEGORIES).filter(([name]) => Object.values(plan.categories[name]).some(Boolean));
-  return [
-    rows.length > 0 &&
-      h(
-        "table",
-        { class: "nb-plan" },
-        h("caption", { class: "visually-hidden" }, "What would be written"),
-        h("thead", {}, h("tr", {}, ["What", "New", "Replaced", "Stay"].map((title) => h("th", { scope: "col" }, title)))),
-        h(
-          "tbody",
-          {},
-          rows.map(([name, title]) => {
-            const { created, overwritten, skipped } = plan.categories[name];
-            return h("tr", {}, h("th", { scope: "row" }, title), [created, overwritten, skipped].map((number) => h("td", {}, String(number))));
-          }),
-        ),
-      ),
-    plan.peers.map(peerBlock),
-    plan.boot?.length > 0 && !plan.nothing_to_do && h("p", { class: "soft" }, `${count(plan.boot.length, "twin")} will be started again, as before.`),
-    plan.left_archived > 0 && h("p", { class: "soft" }, `${count(plan.left_archived, "archived twin")} stay in the snapshot.`),
-    plan.failed ? null : problems(plan.problems),
-  ];
-}
-
-function peerBlock({ name, twins: steps, agents, problem }) {
-  return h(
-    "section",
-    { class: "nb-peer" },
-    h("h3", {}, h("bdi", {}, stripControl(name))),
-    problem && h("p", {}, sign("✗", "bad"), stripControl(problem)),
-    h(
-      "ul",
-      { class: "paths" },
-      [...steps, ...agents].map(({ name: one, action, why }) =>
-        h("li", {}, h("bdi", {}, stripControl(one)), h("span", { class: "soft" }, ` ${ACTIONS[action] ?? action}${why && !problem ? `, ${stripControl(why)}` : ""}`)),
-      ),
-    ),
-  );
-}
-
-const problems = (texts) =>
-  texts.length > 0 && h("ul", { class: "paths", role: "list" }, texts.map((text) => h("li", {}, sign("✗", "bad"), stripControl(text))));
-
 function heldCode({ local }) {
   const held = local.reduce((sum, one) => sum + (one.quarantined ?? 0), 0);
   return held > 0 && h("p", {}, sign("!", "warn"), `${count(held, "code file")} wait for your approval: kept, not run.`);
-}
-
-/** Parts that would be written: units of this machine, and twins and agents of others. */
-function partsOf({ local, peers }) {
-  const here = local.filter((one) => one.created + one.overwritten + (one.quarantined ?? 0) > 0).length;
-  const there = peers.flatMap((peer) => [...peer.twins, ...peer.agents]).filter(({ action }) => action === "create" || action === "overwrite").length;
-  return here + there;
 }

@@ -43,7 +43,7 @@ export function wordsOf({ kind, calls }) {
   return kind === "asks" ? "not in the last hour" : kind;
 }
 
-/** Who asked a node in the last hour: "asked 3 times: by Rose 2, by research 1"; "" for one that nobody asked. */
+/** The callers of a node in the last hour: "asked 3 times: by Rose 2, by research 1"; "" for one that nobody asked. */
 export function askedWords({ asked, from }) {
   const some = from.filter(({ calls }) => calls > 0);
   if (some.length === 0) return "";
@@ -55,10 +55,10 @@ const times = (calls) => (calls === 1 ? "once" : `${calls} times`);
 
 /** The address of what the page shows of a node; "" for none. */
 export function pageOf({ id, name, kind, state }) {
+  if (id.startsWith("twin:")) return `#/twins/twin/${encodeURIComponent(id.slice(5).split("/")[0])}`; // and what is its own
   const key = encodeURIComponent(id.slice(id.indexOf(":") + 1));
   const pages = {
     brainstem: "#/chat",
-    twin: `#/twins/twin/${key}`,
     peer: `#/machines/peer/${encodeURIComponent(name)}`,
     agent: state === "ready" ? `#/agents/${key}` : "#/agents",
     listener: state === "ready" ? `#/agents/${key}` : "#/agents",

@@ -106,7 +106,7 @@ function part(node, index, gutter, width) {
   return one;
 }
 
-/** One of them is in the order of Tab; arrows lead on. The bows of the one that has the focus, or the pointer, stand out. */
+/** Keys of the picture: one node is in the order of Tab; arrows lead on. The bows of the one that has the focus, or the pointer, stand out. */
 function walkable(svg, nodes, parts, at, bows) {
   const mark = (element) => {
     const id = nodes[parts.indexOf(element)]?.id;

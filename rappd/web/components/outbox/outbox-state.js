@@ -47,7 +47,7 @@ class Outbox extends EventTarget {
     if (daemon.operator) this.look().catch(calm);
   }
 
-  /** Those that wait still. */
+  /** Rows that wait still. */
   get waiting() {
     return this.rows.filter(isWaiting);
   }

@@ -1,17 +1,18 @@
 /** Pairing dialog: compares four words, asks for the machine's owner, and shows the result. */
 
+import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
 import { fill, h, withCode } from "../../lib/dom.js";
-import { hostOf, isLive, nameOf, named, pageOf, typed } from "../machines/machine-words.js";
-import { machines } from "../machines/machines-state.js";
-import { countdown } from "./pairing-countdown.js";
-import { followPairing } from "./pairing-poll.js";
-import { ownerChoice } from "./owner-choice.js";
-import { attemptIn } from "../ui/problem.js";
-import { trustPeer } from "../eggs/signers.js";
-import { openDialog } from "../ui/dialog.js";
-import { toast } from "../ui/toast.js";
+import { pairings } from "../../lib/operations.js";
 import { orShowFailure } from "../agents/failed-files.js";
+import { trustPeer } from "../eggs/signers.js";
+import { hostOf, isLive, named, nameOf, pageOf, typed } from "../machines/machine-words.js";
+import { machines } from "../machines/machines-state.js";
+import { openDialog } from "../ui/dialog.js";
+import { attemptIn } from "../ui/problem.js";
+import { toast } from "../ui/toast.js";
+import { ownerChoice } from "./owner-choice.js";
+import { countdown } from "./pairing-countdown.js";
 
 /**
  * Shows a pairing that began: `row` is the daemon's. Closed before its end, one that was begun here stops;
@@ -198,3 +199,53 @@ const titleOf = (now) => (now.peer ? ["Pair with ", named(now)] : "Pair with a c
 const there = () => `rappd peers pair ${typed(machines.self.name ?? daemon.name, machines.self.fingerprint)}`;
 
 const buttons = (...some) => h("div", { class: "dialog-actions" }, some);
+
+const AGAIN_MS = 1000;
+
+/**
+ * Tells `changed(row)` of every state from `row` on; each question waits in the daemon for another state.
+ * `tell(same, whose)` is the owner's word, `stop()` wants no pairing: both resolve to the row that came of it.
+ */
+function followPairing(row, changed) {
+  const control = new AbortController();
+  let now = row;
+  const take = (newer) => {
+    if (!isLive(now)) return now;
+    now = newer;
+    changed(now);
+    return now;
+  };
+  watch();
+
+  async function watch() {
+    while (isLive(now) && !control.signal.aborted) {
+      const asked = performance.now();
+      try {
+        const { attempt, state } = now;
+        const { pairing } = await pairings.show({ attempt, state }, { signal: control.signal });
+        if (control.signal.aborted) return;
+        const same = pairing.state === now.state;
+        take(pairing);
+        if (same && performance.now() - asked < AGAIN_MS) await pause();
+      } catch (found) {
+        if (found.name === "AbortError") return;
+        if (!(found instanceof Problem)) throw found;
+        if (found.status === 404) return take({ ...now, ...lost(found) });
+        await pause(); // the daemon is away: its banner says so
+      }
+    }
+  }
+
+  return {
+    get row() {
+      return now;
+    },
+    tell: async (same, whose) =>
+      take((await pairings.confirm({ attempt: now.attempt, same, ...(whose && { whose }) })).pairing),
+    stop: async () => take((await pairings.stop({ attempt: now.attempt })).pairing),
+    close: () => control.abort(),
+  };
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+const lost = (found) => ({ state: "stopped", trouble: found.message, do: found.todo, seconds_left: 0 });

@@ -57,12 +57,12 @@ class PeerCalls extends EventTarget {
     return call;
   }
 
-  /** Those with one machine. */
+  /** Calls with one machine. */
   with(key) {
     return this.rows.filter((call) => call.key === key);
   }
 
-  /** Those that are asked right now. */
+  /** Calls under way. */
   get underWay() {
     return this.rows.filter(({ state }) => state === "asking");
   }

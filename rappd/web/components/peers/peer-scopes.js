@@ -75,7 +75,7 @@ export function peerScopes(peer, cards, saved) {
 }
 
 /** "pi may use everything approved here." */
-export function mayHere(scopes, name) {
+function mayHere(scopes, name) {
   if (scopes.includes(ALL)) return `${name} may use everything approved here.`;
   if (!scopes.length) return `${name} may do nothing here.`;
   if (scopes.length === 1 && scopes[0] === EGGS) return `${name} may send eggs, nothing else.`;

@@ -88,7 +88,7 @@ function allowed({ where, may }) {
   return may ? `May ${may.join(", ")}` : "";
 }
 
-/** What a program asked: its conversations, each as the record has it. */
+/** The conversations of a program, each as the record has it. */
 function asked(row, key, opened) {
   const problem = h("div", {});
   const found = h("div", {});

@@ -65,7 +65,7 @@ export function commandRows() {
   );
 }
 
-/** Those of `rows` that have all words of `text`, at most six of a kind, titles that begin so first. */
+/** The `rows` that have all words of `text`, at most six of a kind, titles that begin so first. */
 export function narrowed(rows, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const ranked = rows

@@ -121,7 +121,7 @@ function aboutOf({ kind, state, born_at: born, looped }) {
 
 const relation = (members, parent) => (parent < 0 ? "" : `fork of ${members[parent].name}`);
 
-/** One of them is in the order of Tab; arrows lead up, down, to the parent and to the first child. */
+/** Keys of the tree: one twin is in the order of Tab; arrows lead up, down, to the parent and to the first child. */
 function walkable(svg, nodes, parents) {
   nodes[0]?.setAttribute("tabindex", "0");
   svg.addEventListener("keydown", (event) => {

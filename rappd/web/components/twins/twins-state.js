@@ -34,7 +34,7 @@ class Twins extends EventTarget {
     return performance.now() - this.#at < FRESH_MS ? this : this.look();
   }
 
-  /** Asks anew without waiting; whoever shows the list is told. */
+  /** Asks anew without waiting; views of the list get the event. */
   touch() {
     this.look().catch(calm);
   }

@@ -8,18 +8,18 @@ const SAME_MS = 5000;
 const shown = new Map(); // text → when
 const place = document.getElementById("toasts");
 
-// What scrolls ends above the toasts, so that nothing stays under them.
+// Scrolled content ends above the toasts, so that nothing stays under them.
 new ResizeObserver(() =>
   document.documentElement.style.setProperty("--toasts", `${place.offsetHeight}px`),
 ).observe(place);
 
 /**
  * Shows `text` for `seconds`, longer while the pointer or the focus is on it. `actions` are
- * `{label, run}`; choosing one closes the toast. `focus` puts the keyboard on the first action.
+ * `{label, run}`; choosing one closes the toast. `focus` puts the keyboard on the first action. Returns what closes it.
  */
 export function toast(text, { actions = [], seconds = SECONDS, focus = false } = {}) {
   const now = Date.now();
-  if (now - (shown.get(text) ?? 0) < SAME_MS && !actions.length) return;
+  if (now - (shown.get(text) ?? 0) < SAME_MS && !actions.length) return () => undefined;
   if (recent(text)) recent(text).remove();
   shown.set(text, now);
   keepReachable();
@@ -27,6 +27,7 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
   const back = document.activeElement;
   const element = h("div", { class: "toast" }, h("p", {}, withCode(text)));
   const close = () => {
+    if (!element.isConnected) return;
     const held = element.contains(document.activeElement);
     element.remove();
     if (held) focusNear(back);
@@ -46,6 +47,7 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
   place.style.setProperty("--foot", `${foot}px`);
   place.append(element);
   if (focus) element.querySelector("button")?.focus();
+  return close;
 }
 
 /**

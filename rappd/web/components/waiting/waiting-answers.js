@@ -12,7 +12,7 @@ import { waiting } from "./waiting-state.js";
 
 const KINDS = {
   code: "Code to approve",
-  needs: "An agent asks for more",
+  needs: "Code asks for more",
   workflow: "Workflow to approve",
   pairing: "A machine wants to pair",
   phone: "A phone wants to join",
@@ -46,7 +46,7 @@ export function answersTo(row, problem) {
       button("Read and approve", "secondary", attempt(() => readCode(row, problem))),
       button("Refuse", "quiet", attempt(() => refuse(row))),
     ],
-    needs: () => [button("Read and approve", "secondary", attempt(() => readCode(row, problem)))],
+    needs: () => controls.code().slice(0, row.path.startsWith("agents/") ? 2 : 1), // a service is taken away by hand
     workflow: () => [
       button("Read and approve", "secondary", attempt(() => readWorkflow(row, problem))),
       button("Refuse", "quiet", attempt(() => refuse(row))),
@@ -79,7 +79,8 @@ const fileOf = ({ path }) => path.replace(/^agents\//, "");
 async function readCode(row, problem) {
   const { openSource } = await import("../agents/source-dialog.js");
   const env = row.path === ".env";
-  await openSource({ filename: fileOf(row) }, { reason: row.why, env, held: true, waits: true }, problem, row.twin);
+  const card = { reason: row.why, reach: row.reach, env, held: true, waits: true };
+  await openSource({ filename: fileOf(row) }, card, problem, row.twin);
   afterDialog();
 }
 

@@ -1,15 +1,16 @@
 /** Workflows: what each asks, running one in the session that phones are in, and approving a foreign one. */
 
-import { fill, h } from "../../lib/dom.js";
 import { Problem } from "../../lib/api.js";
-import { count } from "../../lib/format.js";
+import { fill, h } from "../../lib/dom.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { count } from "../../lib/format.js";
 import * as operations from "../../lib/operations.js";
+import { go } from "../../lib/router.js";
 import { openDialog } from "../ui/dialog.js";
+import { field, formDialog } from "../ui/form-dialog.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { positionOf } from "./workflow-run.js";
-import { startWorkflow } from "./workflow-start.js";
 
 const SOON_MS = 400;
 
@@ -133,3 +134,43 @@ function read(row, trouble, change) {
     });
   });
 }
+
+/** Asks for what `row` needs, in a dialog; `started()` once it runs. Problems before it opens appear in `trouble`. */
+function startWorkflow(row, trouble, started) {
+  return attemptIn(trouble, async () => {
+    const found = await operations.workflows.show({ name: row.name });
+    const texts = found.files.map((one) => ({ name: one.name, ...textField(one) }));
+    const asked = new Set(found.workflow.steps.map(({ participant }) => participant));
+    const parts = found.workflow.participants.filter(({ name }) => asked.has(name)).map((one) => ({ name: one.name, ...playerField(one, found.players) }));
+    formDialog({
+      title: `Start ${found.title}`,
+      verb: "Start",
+      before: found.workflow.about && h("p", { class: "soft" }, found.workflow.about),
+      fields: [...texts, ...parts],
+      run: async () => {
+        const { run } = await operations.workflows.run({ name: row.name, files: given(texts), plays: given(parts) });
+        started();
+        go("chat", "session", run.session);
+      },
+    });
+  });
+}
+
+function textField({ name, file, there, optional }) {
+  const without = there ? `Without it: what stands in ${file}.` : optional ? "It may be left out." : "";
+  return field(titled(name), { tag: "textarea", rows: 4, help: without, required: !there && !optional });
+}
+
+function playerField({ name, role, plays }, players) {
+  const own = plays || players[0];
+  const all = [own, ...players.filter((one) => one !== own)];
+  return { own, ...field(role ? `${name}, ${role}` : name, { tag: "select", options: all }) };
+}
+
+/** Fields that were filled in, or chosen in place of the workflow's file, by names. */
+function given(fields) {
+  const changed = fields.filter(({ input, own }) => input.value.trim() && input.value !== own);
+  return Object.fromEntries(changed.map(({ name, input }) => [name, input.value.trim()]));
+}
+
+const titled = (name) => name.charAt(0).toUpperCase() + name.slice(1);

@@ -32,7 +32,7 @@ export function sortedItems(state, items) {
 }
 
 /** A whole number that is not negative, for a place among fewer items than Numbers can count. */
-export function countOf(name, value) {
+function countOf(name, value) {
   if (typeof value !== "bigint" || value < 0n) throw wrong(`${name}: not a count: ${shortly(value)}`);
   return Number(value);
 }

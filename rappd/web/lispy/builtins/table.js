@@ -30,7 +30,7 @@ for (const module of [arithmetic, comparing, higher, host, jsonText, lists, maps
   for (const [name, entry] of Object.entries(module.BUILTINS))
     BUILTINS.set(name, new Builtin(name, ...entry));
 
-/** Those of one that can. */
+/** The builtins of a machine that is handed inputs. */
 export const INPUT_BUILTINS = new Map([
   ...BUILTINS,
   ["next-input", new Builtin("next-input", ...host.NEXT_INPUT)],

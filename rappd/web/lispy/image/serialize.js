@@ -1,4 +1,4 @@
-/** Writing a machine down, as `lispy-image/1.0`: see `agents/lispy/image/__init__.py`. */
+/** Writing a machine down, as `lispy-image/1.0`: see `agents/runtimes/lispy/image/__init__.py`. */
 
 import { compare, length } from "../characters.js";
 import { FIELDS } from "../frames.js";

@@ -1,4 +1,4 @@
-"""One answer of a model server as it goes over the wire, and what rappd must make of it."""
+"""An answer of a model server as it goes over the wire, and what rappd must make of it."""
 
 from __future__ import annotations
 

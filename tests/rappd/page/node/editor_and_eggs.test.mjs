@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { testResults } from "../web/components/editor/test-results.js";
+import { testResults } from "../web/components/editor/try-out.js";
 import { told } from "../web/components/outbox/egg-sending.js";
 
 const passed = (name) => ({ test: name, passed: true, message: "", required: true, skipped: false });

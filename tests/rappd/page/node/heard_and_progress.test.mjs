@@ -1,9 +1,10 @@
-/** What is read aloud goes stale, and how far a restore is. */
+/** What is read aloud goes stale, how far a restore is, and the end of a list that stays in view. */
 
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
 import { announce as announceOnPhone } from "../phone/live-region.js";
+import { autoscroll } from "../web/lib/autoscroll.js";
 import { workProgress } from "../web/components/neighborhood/work-progress.js";
 import { announce } from "../web/lib/live-region.js";
 
@@ -40,4 +41,52 @@ test("a restore shows its parts in per cent, from 0 to 100", () => {
     [0.5, "Parts50 %, 4 of 8, Rose"],
     [1, "Parts100 %, 8 of 8, Rose"],
   ]);
+});
+
+/** A list of 300 px in a window of 100, which scrolls to where it is told at once, and tells of it later. */
+function longList() {
+  const heard = {};
+  let top = 0;
+  const list = {
+    scrollHeight: 300,
+    clientHeight: 100,
+    get scrollTop() {
+      return top;
+    },
+    set scrollTop(wanted) {
+      top = Math.max(0, Math.min(wanted, this.scrollHeight - this.clientHeight));
+    },
+    addEventListener: (kind, hear) => (heard[kind] = hear),
+    tells: () => heard.scroll(),
+  };
+  return list;
+}
+
+test("the end stays in view though word of the way there comes after more was added", () => {
+  globalThis.ResizeObserver = class { observe() {} disconnect() {} };
+  const list = longList();
+  const pill = { hidden: true, addEventListener() {} };
+  const end = autoscroll(list, pill);
+  end.grew();
+  assert.equal(list.scrollTop, 200);
+  list.scrollHeight = 900;
+  list.tells(); // of the way to 200
+  end.grew();
+  assert.deepEqual([list.scrollTop, pill.hidden], [800, true]);
+
+  list.tells();
+  list.scrollTop = 300; // the reader goes up
+  list.tells();
+  list.scrollHeight = 1200;
+  end.grew();
+  assert.deepEqual([list.scrollTop, pill.hidden], [300, false]);
+
+  list.scrollTop = 700; // down again, but not to the end
+  list.tells();
+  end.grew();
+  assert.deepEqual([list.scrollTop, pill.hidden], [700, false]);
+  list.scrollTop = 1050;
+  list.tells();
+  end.grew();
+  assert.deepEqual([list.scrollTop, pill.hidden], [1100, true]);
 });

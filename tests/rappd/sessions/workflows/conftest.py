@@ -57,7 +57,7 @@ class Desk(RunningDaemon):
             told = [one["workflow"]["status"] for one in events if "workflow" in one]
             return events if told and told[-1] == status else []
 
-        events: list[dict[str, Any]] = self.wait_for(found, 60, f"the workflow to be {status}")
+        events: list[dict[str, Any]] = self.wait_for(found, what=f"the workflow to be {status}")
         return events
 
 

@@ -27,7 +27,7 @@ class HeldModel(FakeModel):
 
     def wait_for(self, text: str, times: int = 1) -> None:
         """Waits until a question that begins so was asked that often."""
-        until = time.monotonic() + 20
+        until = time.monotonic() + 100
         while sum(one.startswith(text) for one in self.texts) < times:
             assert time.monotonic() < until, self.texts
             self.reached.wait(0.1)

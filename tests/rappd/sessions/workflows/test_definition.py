@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rappd.sessions.workflows.cues import cue_of
-from rappd.sessions.workflows.definition import MOST_STEPS, Step, filled, read_workflow
-from rappd.sessions.workflows.errors import WorkflowError
+from rappd.sessions.errors import WorkflowError
+from rappd.sessions.workflows.definition import MOST_STEPS, Step, cue_of, filled, read_workflow
 from rappd.sessions.workflows.library import SHIPPED
 
 STEP = {"participant": "Editor", "cue": "Sum up."}
@@ -25,6 +24,11 @@ def made(**changes: Any) -> bytes:
 @pytest.mark.parametrize("file", sorted(path.name for path in SHIPPED.glob("*.json")))
 def test_shipped_workflows_are_readable(file: str) -> None:
     assert read_workflow(file, (SHIPPED / file).read_bytes()).name == file.removesuffix(".json")
+
+
+@pytest.mark.parametrize(("steps", "length"), [([STEP], "1 step"), ([STEP] * 3, "3 steps")])
+def test_length_of_a_workflow_in_words(steps: list[Any], length: str) -> None:
+    assert read_workflow("w.json", made(steps=steps)).length == length
 
 
 @pytest.mark.parametrize(

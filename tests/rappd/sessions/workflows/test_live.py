@@ -14,7 +14,8 @@ from urllib.parse import quote
 import pytest
 from fixtures.running_daemon import agent_source
 
-from envelopes.envelope import new_id
+from envelopes.envelope import Envelope, new_id
+from rappd.dispatch.dispatcher import Dispatcher
 from tests.rappd.sessions.workflows.conftest import THREE, Desk, cues
 from tests.rappd.sessions.workflows.held_model import HeldModel
 from tests.rappd.tether.phone_client import PhoneClient
@@ -40,6 +41,10 @@ def test_workflow_runs_and_records_every_step(desk: Desk, model: HeldModel) -> N
     assert cues(events) == ["one", TWO, THIRD]
     answers = [(one["by"], one["text"]) for one in events if one["kind"] == "twin_response"]
     assert answers == [("Ann", "answer to one"), ("Bob", f"answer to {TWO}"), ("Cy", f"answer to {THIRD}")]
+    assert [one["text"] for one in events if one["kind"] == "workflow"] == [
+        "Three starts: 3 steps.",
+        "Three is done.",
+    ]
     noted = [one["workflow"] for one in events if one["kind"] == "demo_step"]
     assert [(one["step"], one["participant"]) for one in noted] == [(1, "Ann"), (2, "Bob"), (3, "Cy")]
     assert "You play Ann (begins). You are short." in str(model.asked[0]["messages"])
@@ -68,6 +73,25 @@ def test_workflow_pauses_after_the_turn_and_resumes(desk: Desk, model: HeldModel
     assert cues(desk.sees("done")) == ["one", TWO, THIRD]
 
 
+def test_pause_right_after_a_cue_stands_behind_it(
+    desk: Desk, model: HeldModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    perform = Dispatcher._perform
+
+    async def perform_late(*turn: Any) -> Envelope:
+        await asyncio.sleep(0.5)
+        return await perform(*turn)
+
+    monkeypatch.setattr(Dispatcher, "_perform", perform_late)
+    model.held.add("one")
+    desk.run()
+    desk.ask("POST", "/workflows/pause", {})
+    model.wait_for("one")
+    noted = [one["workflow"]["status"] for one in desk.events() if "workflow" in one]
+    assert noted[-1] == "paused", noted
+    model.let_go()
+
+
 def test_workflow_abort_stops_the_turn(desk: Desk, model: HeldModel) -> None:
     model.held.add("two")
     desk.run()
@@ -75,6 +99,7 @@ def test_workflow_abort_stops_the_turn(desk: Desk, model: HeldModel) -> None:
     assert desk.ask("POST", "/workflows/abort", {})["run"]["status"] == "aborted"
     events = desk.sees("aborted")
     assert [one["text"] for one in events if one.get("error")] == ["Stopped."]
+    assert [one["text"] for one in events if one["kind"] == "workflow"][-1] == "Three was stopped."
     assert cues(events) == ["one", TWO]
     assert desk.ask("POST", "/workflows/resume", {}, 404)["code"] == "no_such_workflow"
 

@@ -1,4 +1,4 @@
-"""One run of a workflow as a table: events in, actions out."""
+"""A run of a workflow as a table: events in, actions out."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rappd.sessions.workflows.errors import WorkflowStateError
+from rappd.sessions.errors import WorkflowStateError
 from rappd.sessions.workflows.run_state import Action, Ask, RunState, Status, Stop, Write
 
 RUNNING, PAUSED = Write(Status.RUNNING), Write(Status.PAUSED)

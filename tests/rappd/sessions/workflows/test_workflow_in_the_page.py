@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from fixtures.axe import axe_core, violations
-from fixtures.chromium import needs_chromium
+from fixtures.chromium import keep_picture, needs_chromium
 from playwright.sync_api import Browser, Page, expect
 
 from tests.rappd.sessions.workflows.conftest import THREE, Desk
 from tests.rappd.sessions.workflows.held_model import HeldModel
 from tests.rappd.tether.phone_browser import PhonePage
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(300), needs_chromium]
+pytestmark = [pytest.mark.browser, pytest.mark.timeout(900), needs_chromium]
 
 SIZES = [(390, 844), (1280, 800)]
-
-
-def keep_picture(page: Page, name: str) -> None:
-    if folder := os.environ.get("RAPPD_SHOTS"):
-        page.screenshot(path=f"{folder}/{name}.png")
 
 
 @pytest.fixture(params=SIZES, ids=["phone", "wide"])
@@ -30,7 +24,6 @@ def page(request: pytest.FixtureRequest, browser: Browser, desk: Desk) -> Iterat
     """The page of the operator."""
     width, height = request.param
     made = browser.new_page(viewport={"width": width, "height": height})
-    made.set_default_timeout(30_000)
     wrong: list[str] = []
     made.on("pageerror", lambda error: wrong.append(str(error)))
     made.goto(desk.post("/operator/key", control=True).json()["url"])
@@ -77,7 +70,7 @@ def test_owner_pauses_interrupts_and_stops_a_workflow(page: Page, desk: Desk, mo
     clean(page, "workflow")
     bar.get_by_role("button", name="Stop").click()
     expect(bar).to_be_hidden()
-    expect(page.get_by_text("Three was aborted.")).to_be_visible()
+    expect(page.get_by_text("Three was stopped.")).to_be_visible()
 
 
 ABOUT: dict[str, Any] = {

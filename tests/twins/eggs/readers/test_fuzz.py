@@ -68,7 +68,7 @@ def opens_or_is_refused(path: Path) -> bool:
 
 
 def documents(eggs: Any) -> list[dict[str, Any]]:
-    """One JSON egg of each family."""
+    """A JSON egg of each family."""
     return [
         {
             "schema": "brainstem-egg/2.3-session",
@@ -114,7 +114,7 @@ def documents(eggs: Any) -> list[dict[str, Any]]:
 
 
 def manifests(eggs: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-    """One ZIP egg of each family: its manifest, its other members."""
+    """A ZIP egg of each family: its manifest, its other members."""
     workspace = {
         "rappid.json": json.dumps({"rappid": eggs.rappid}),
         "soul.md": "x",

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.refusals import refused
 
 from envelopes.codecs.canonical import canonical
 from twins.eggs.parsed_egg import Destination, Role
 from twins.eggs.readers.detect import open_egg
-from twins.errors import BadEggError, HostileEggError, UnknownEggError
+from twins.errors import BadEggError, HostileEggError
 
 
 def plain_organism(eggs: Any) -> dict[str, Any]:
@@ -236,7 +237,7 @@ def test_what_the_specification_demands_is_demanded(eggs: Any, change: Any, name
 
 
 def test_an_unknown_variant_is_refused_with_the_table(eggs: Any) -> None:
-    with pytest.raises(UnknownEggError, match="don't know how to hatch this"):
+    with refused("unknown_egg", match="don't know how to hatch this"):
         open_egg(eggs.rapp1(plain_organism(eggs), variant="galaxy"))
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fixtures.refusals import refused
 
 from envelopes.identity.keys import IdentityKey
 from tests.twins.eggs.hostile_corpus import HOSTILE, Hostile
 from twins.eggs import integrity
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.formats import FAMILIES, table
-from twins.errors import BadEggError, BadFileError, HostileEggError, NoSuchFileError, UnknownEggError
+from twins.errors import BadEggError, BadFileError, HostileEggError, NoSuchFileError
 
 TWIN = {"schema": "rapp-egg/2.0", "scale": "twin"}
 
@@ -41,7 +42,7 @@ def twin(eggs: Any, **manifest: Any) -> dict[str, Any]:
     ],
 )
 def test_an_unknown_kind_is_refused_whole_with_the_family_table(eggs: Any, document: Any) -> None:
-    with pytest.raises(UnknownEggError) as caught:
+    with refused("unknown_egg") as caught:
         open_egg(eggs.zip({"manifest.json": document, "soul.md": "x"}))
     text = str(caught.value)
     assert text.startswith("I don't know how to hatch this: some.egg ")
@@ -56,27 +57,27 @@ def test_an_unknown_kind_is_refused_whole_with_the_family_table(eggs: Any, docum
     [{"schema": "x"}, {"_meta": {"type": "cake"}}, {"_format": "cake"}, {"schema": "rapp-egg/1.0"}, {}],
 )
 def test_unknown_json_is_refused_whole(eggs: Any, document: Any) -> None:
-    with pytest.raises(UnknownEggError, match="don't know how to hatch this"):
+    with refused("unknown_egg", match="don't know how to hatch this"):
         open_egg(eggs.json(document))
 
 
 @pytest.mark.parametrize("octets", [b"", b"hello", b"\x1f\x8b\x08\x00" * 9, b"\x89PNG\r\n\x1a\n", b"PK"])
 def test_what_is_neither_zip_nor_json_is_refused(eggs: Any, octets: bytes) -> None:
     said = "neither a ZIP archive nor JSON" if octets else "is empty"
-    with pytest.raises(UnknownEggError, match=said) as caught:
+    with refused("unknown_egg", match=said) as caught:
         open_egg(eggs.json(octets))
     assert "\n" not in str(caught.value), "the table of families helps nobody there"
 
 
 def test_an_unknown_egg_is_told_by_what_it_says(eggs: Any) -> None:
-    with pytest.raises(
-        UnknownEggError, match=r'some\.egg says schema "brainstem-egg/9\.9", type none\. Refused whole'
+    with refused(
+        "unknown_egg", match=r'some\.egg says schema "brainstem-egg/9\.9", type none\. Refused whole'
     ):
         open_egg(eggs.zip({"manifest.json": {"schema": "brainstem-egg/9.9"}}))
 
 
 def test_an_unknown_discriminator_cannot_steer_the_terminal(eggs: Any) -> None:
-    with pytest.raises(UnknownEggError) as caught:
+    with refused("unknown_egg") as caught:
         open_egg(eggs.json({"schema": "\x1b[2Jgone\u202e"}))
     assert "\x1b" not in str(caught.value)
     assert "\u202e" not in str(caught.value)
@@ -88,7 +89,7 @@ def test_the_family_table_fits_a_terminal() -> None:
 
 
 def test_a_zip_without_a_manifest_and_an_empty_one(eggs: Any) -> None:
-    with pytest.raises(UnknownEggError, match="holds no manifest"):
+    with refused("unknown_egg", match="holds no manifest"):
         open_egg(eggs.zip({"soul.md": "x"}))
     with pytest.raises(BadEggError, match="empty archive"):
         open_egg(eggs.zip({}))
@@ -311,7 +312,7 @@ def test_a_refused_egg_leaves_no_open_file(eggs: Any) -> None:
     path = eggs.zip({"manifest.json": {"schema": "x"}})
     before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
-        with pytest.raises(UnknownEggError):
+        with refused("unknown_egg"):
             open_egg(path)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
 

@@ -1,0 +1,1 @@
+"""Chains and graphs: several agents one after the other, or side by side, within one call."""

@@ -1,0 +1,1 @@
+"""Runtimes of agent code: Python in sandboxed processes, and LisPy."""

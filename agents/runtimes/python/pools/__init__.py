@@ -1,0 +1,1 @@
+"""The daemon's side: worker pools, calls, their limits and results."""

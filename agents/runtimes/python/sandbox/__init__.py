@@ -1,0 +1,1 @@
+"""Limits of a worker: mount namespaces or Landlock, system calls, privileges, memory, declared needs."""

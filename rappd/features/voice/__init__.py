@@ -1,0 +1,1 @@
+"""Voice: the settings of the spoken form of answers."""
