@@ -181,11 +181,13 @@ function ownConversation(key) {
   const empty = h("div", { class: "empty-chat" });
   const scroller = h("div", { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" });
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
-  const end = autoscroll(scroller, pill);
+  const column = h("div", { class: "chat-column" });
+  const end = autoscroll(scroller, pill, column);
   const list = turnList(conversation, { scroller, end });
   const writing = composer(conversation, { sent: () => end.toEnd(), camera: true });
   const ask = (text) => send(conversation, text) && end.toEnd();
-  scroller.append(h("div", { class: "chat-column" }, empty, list.element));
+  column.append(empty, list.element);
+  scroller.append(column);
   scroller.addEventListener("grew", () => end.grew());
 
   /** Reads what a timer said here that this page does not show yet, as while it was closed. */

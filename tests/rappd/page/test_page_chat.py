@@ -133,6 +133,33 @@ async def test_reading_back_is_not_disturbed(site: Any) -> None:
         await page.wait_for_function(f"() => {top} > 500")
 
 
+async def test_end_is_followed_when_a_turn_gets_its_height_later(site: Any) -> None:
+    """A turn out of sight has the height it had two frames ago, also in the moment in which an answer is drawn in it."""
+    site.daemon.script["grow"] = site.answer("short")
+    async with site.opened() as page:
+        await site.ask(page, "grow")
+        await expect(page.locator(".turn.measured")).to_have_count(1)
+        left = await page.evaluate(
+            """async () => {
+              const frame = () => new Promise((done) => requestAnimationFrame(done));
+              const scroller = document.querySelector(".chat-scroll");
+              const turn = scroller.querySelector(".turn");
+              turn.classList.remove("measured");
+              await frame();
+              await frame();
+              const long = document.createElement("p");
+              long.style.height = "3000px";
+              turn.querySelector(".answer").append(long);
+              turn.classList.add("measured");
+              scroller.dispatchEvent(new Event("grew"));
+              await frame();
+              await frame();
+              return scroller.scrollHeight - scroller.clientHeight - scroller.scrollTop;
+            }"""
+        )
+        assert left < 80
+
+
 async def test_answer_html_cannot_run_or_fetch(site: Any) -> None:
     site.daemon.script["evil"] = site.answer(
         "<img src=x onerror='window.bad=1'><script>window.bad=1</script><style>*{display:none}</style>"

@@ -31,7 +31,8 @@ export function chatView(main, key) {
     { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Conversation" },
   );
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
-  const end = autoscroll(scroller, pill);
+  const column = h("div", { class: "chat-column" });
+  const end = autoscroll(scroller, pill, column);
   scroller.addEventListener("grew", () => end.grew());
   const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
@@ -39,7 +40,8 @@ export function chatView(main, key) {
   const picker = modelPicker(conversation);
   writing.element.append(picker.element, anew);
   const list = turnList(conversation, { scroller, end });
-  fill(scroller, h("div", { class: "chat-column" }, empty, list.element));
+  fill(column, empty, list.element);
+  fill(scroller, column);
   pill.addEventListener("click", () => list.draw());
   const side = h("div", { class: "chat-side" });
   const bar = h("div", {});

@@ -23,13 +23,10 @@ export function sessionView(main, id) {
   let drawnPeople = null;
   const pack = h("button", { type: "button", class: "quiet small", onclick: () => act(() => saveEgg(id)) }, "Save as egg");
   const list = h("ol", { class: "turns session-events" });
-  const scroller = h(
-    "div",
-    { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Session" },
-    h("div", { class: "chat-column" }, list),
-  );
+  const column = h("div", { class: "chat-column" }, list);
+  const scroller = h("div", { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Session" }, column);
   const pill = h("button", { type: "button", class: "pill", hidden: true }, icon("down"), "New below");
-  const scroll = autoscroll(scroller, pill);
+  const scroll = autoscroll(scroller, pill, column);
   const trouble = h("div", {});
   const running = runBar((action) => act(() => stream.control(action)));
   const writing = composer(say);

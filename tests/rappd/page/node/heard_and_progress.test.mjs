@@ -51,7 +51,7 @@ function longList() {
     scrollHeight: 300,
     clientHeight: 100,
     get scrollTop() {
-      return top;
+      return (top = Math.min(top, this.scrollHeight - this.clientHeight));
     },
     set scrollTop(wanted) {
       top = Math.max(0, Math.min(wanted, this.scrollHeight - this.clientHeight));
@@ -61,6 +61,31 @@ function longList() {
   };
   return list;
 }
+
+test("the end stays in view though the list was shorter for a moment", () => {
+  const observed = new Map();
+  globalThis.ResizeObserver = class {
+    constructor(hear) {
+      this.hear = hear;
+    }
+    observe(element) {
+      observed.set(element, this.hear);
+    }
+    disconnect() {}
+  };
+  const list = longList();
+  const content = {};
+  const end = autoscroll(list, { hidden: true, addEventListener() {} }, content);
+  list.scrollHeight = 900;
+  end.grew();
+  list.scrollHeight = 100; // its last turn is not laid out, and its height not known yet
+  end.grew();
+  assert.equal(list.scrollTop, 0);
+  list.tells();
+  list.scrollHeight = 1200;
+  observed.get(content)();
+  assert.equal(list.scrollTop, 1100);
+});
 
 test("the end stays in view though word of the way there comes after more was added", () => {
   globalThis.ResizeObserver = class { observe() {} disconnect() {} };
