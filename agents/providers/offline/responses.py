@@ -10,58 +10,20 @@ from itertools import islice
 
 from agents.providers.offline.route import NOT_AT_ONCE, SHIPPED_FIRST, Decision, order_of, route
 from agents.providers.offline.tool_index import Param, Profile, parsed, profile_of, raw
-from agents.providers.offline.vocabulary import FAINT, STOP, name_words, stem, word_set
+from agents.providers.offline.vocabulary import (
+    BASE_VERBS,
+    FAINT,
+    SAMPLES,
+    SAYINGS,
+    STOP,
+    name_words,
+    stem,
+    word_set,
+)
 from agents.providers.provider import Tool
 
 _LONGEST_DESCRIBED = 6  # words of a description that still make a thing one would say
 
-# what people say to agents of well-known kinds; used only where routing it comes back to the agent
-_SAYINGS: tuple[tuple[str, tuple[str, ...]], ...] = (
-    ("weather", ("will it rain?", "will it rain in Berlin?")),
-    ("forecast", ("will it rain?", "will it rain in Berlin?")),
-    ("quickanswers", ("what day is it in 10 days?", "17% of 80", "what time is it?")),
-    ("hackernews", ("hacker news?",)),
-    ("dice", ("roll two dice",)),
-    ("joke", ("tell me a joke",)),
-    ("clock", ("what time is it?",)),
-    ("time", ("what time is it?",)),
-    ("thermometer", ("how warm are you?",)),
-    ("temperature", ("how warm is it?",)),
-    ("context", ("what do you remember?",)),
-    ("recall", ("what do you remember?",)),
-    ("twin", ("who lives here?",)),
-    ("layegg", ("pack this brainstem",)),
-    ("neighborhoodsnapshot", ("snapshot my machines",)),
-    ("neighborhoodrun", ("plan the restore of the last snapshot",)),
-    ("memory", ("remember that my car is red", "what do you remember?")),
-    ("translate", ("translate good morning to French",)),
-    ("todo", ("add milk to my todo list",)),
-    ("note", ("note: buy stamps",)),
-    ("timer", ("set a timer for 10 minutes",)),
-    ("light", ("turn on the lights in the kitchen", "turn on the lights")),
-    ("music", ("play some jazz",)),
-    ("disk", ("how full is the disk?",)),
-    ("currency", ("convert 50 USD to EUR",)),
-    ("unit", ("convert 10 miles to km",)),
-    ("calculator", ("what is 12 * 7?",)),
-    ("password", ("generate a password",)),
-    ("recipe", ("find a recipe with eggs and rice",)),
-    ("wikipedia", ("look up Ada Lovelace on wikipedia",)),
-    ("learn", ("create an agent that counts words",)),
-    ("calendar", ("show my calendar",)),
-    ("email", ("draft an email to ann@example.org",)),
-    ("stock", ("stock price of MSFT",)),
-    ("summarize", ("summarize: paste the text here",)),
-    ("news", ("what's in the news?",)),
-    ("ping", ("ping localhost",)),
-)
-_BY_STEM = {stem(word): sayings for word, sayings in _SAYINGS}
-_SAMPLES = {
-    "place": "Berlin", "email": "ann@example.org", "url": "https://example.org", "date": "tomorrow", "time": "9:00",
-    "path": "notes.txt", "glob": "*.txt", "host": "localhost", "language": "French", "symbol": "MSFT",
-    "expression": "12 * 7", "timezone": "Europe/Berlin", "text": "“good morning”", "integer": "3", "number": "3",
-    "array": "eggs and rice", "datetime": "tomorrow at 9:00",
-}  # fmt: skip
 _TAILS = word_set("agent tool helper manager service handler")
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")  # what terminals obey
 _ANY_DAY = date(2026, 1, 15)  # a suggestion must not change overnight
@@ -106,7 +68,7 @@ def _sayings(profile: Profile) -> Iterator[str]:
     named = name_words(profile.name)
     keys = [stem("".join(named)), *(stem(word) for word in named)]
     for key in dict.fromkeys(keys):
-        yield from _BY_STEM.get(key, ())
+        yield from SAYINGS.get(key, ())
     plain = " ".join(word for word in named if word not in _TAILS) or " ".join(named)
     samples = [_sample(param) for param in profile.required()]
     described = imperative(profile.first_sentence)
@@ -128,7 +90,7 @@ def imperative(sentence: str) -> str:
     verb = first.lower()
     if (
         not re.fullmatch(r"[a-z]{2,20}", verb)
-        or (verb in STOP and verb.removesuffix("s") not in _BASE_VERBS)
+        or (verb in STOP and verb.removesuffix("s") not in BASE_VERBS)
         or not rest
     ):
         return ""
@@ -140,7 +102,7 @@ def imperative(sentence: str) -> str:
         verb = verb[:-2]
     elif verb.endswith("s") and not verb.endswith("ss"):
         verb = verb[:-1]
-    elif verb not in _BASE_VERBS:
+    elif verb not in BASE_VERBS:
         return ""
     return f"{verb} {rest}"
 
@@ -160,7 +122,7 @@ def _sample(param: Param) -> str:
         return param.example
     if param.kind in ("integer", "number") and not param.least <= 3 <= param.most:
         return str(int(max(param.least, min(param.most, 3))))
-    return _SAMPLES.get(param.kind, "")
+    return SAMPLES.get(param.kind, "")
 
 
 def _bare(sample: str) -> str:
@@ -169,15 +131,6 @@ def _bare(sample: str) -> str:
 
 
 _NOT_VERBS = FAINT & frozenset("various different news status details access")
-_BASE_VERBS = word_set(
-    "add analyze analyse answer ask browse build calculate call change check clean compare compute control convert "
-    "cook count create decode delete deploy describe detect display download draft edit encode estimate evaluate "
-    "execute explain explore export extract fetch fill find fix format generate get give handle help import inspect "
-    "keep learn list log look make manage measure monitor move open parse plan play post predict print process "
-    "produce query read recall record recommend remember remove rename render report research retrieve review rewrite "
-    "roll run save scan schedule score search send set share show sort start stop store suggest summarize summarise "
-    "switch take tell test track transform translate turn update upload validate verify view watch write"
-)
 
 
 NO_MODEL = "(no model) "
