@@ -9,7 +9,7 @@ from typing import Any
 
 from envelopes.errors import ReportableError
 from neighborhoods.durable_tables import OUTBOX_TRANSITIONS
-from neighborhoods.pairing.attempts import TRANSITIONS as PAIRING_TRANSITIONS
+from neighborhoods.pairing.pairing_states import TRANSITIONS as PAIRING_TRANSITIONS
 from rappd.sessions.workflows.run_state import RunState
 from rappd.tether import proofs
 from rappd.tether.handshake import Handshake, HostProof
@@ -42,7 +42,7 @@ the operator is being answered.
 
 ## A pairing of two machines
 
-`neighborhoods/pairing/attempts.py`, as each side sees it. By words, both go through *words*; by a code, the side that
+`neighborhoods/pairing/pairing_states.py`, as each side sees it. By words, both go through *words*; by a code, the side that
 types it proves it and waits, and the side that shows it goes from *asking* to *paired*.
 
 {_diagram(_table_states(PAIRING_TRANSITIONS))}

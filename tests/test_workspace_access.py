@@ -90,7 +90,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/daemon/home.py",
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",
-        "rappd/federation/totp_access.py",
+        "rappd/federation/totp_secrets.py",
         "rappd/federation/gateways.py",
         "rappd/features/organism/organism_entries.py",
         "rappd/organism/organism_in_force.py",

@@ -21,7 +21,6 @@ from envelopes.identity.pairing_proof import (
 )
 from neighborhoods.discovery.addresses import is_loopback, network_of
 from neighborhoods.errors import BadStepError, NeighborhoodError, NoSuchPairingError, PairingStoppedError
-from neighborhoods.pairing.attempts import Ending, PairingAttempt, stopped
 from neighborhoods.pairing.local_party import WRONG_CODE, LocalParty
 from neighborhoods.pairing.messages import (
     Code,
@@ -31,6 +30,7 @@ from neighborhoods.pairing.messages import (
     as_json,
     read_answer,
 )
+from neighborhoods.pairing.pairing_states import Ending, PairingAttempt, stopped
 from neighborhoods.pairing.responder import MOST_PENDING, address_of
 from neighborhoods.peer import Whose
 

@@ -12,7 +12,6 @@ from envelopes.errors import ReportableError
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, commitment, pairing_words, transcript, verdict_holds
 from neighborhoods.errors import PairingStoppedError
-from neighborhoods.pairing.attempts import PairingAttempt
 from neighborhoods.pairing.local_party import LocalParty
 from neighborhoods.pairing.messages import (
     Offer,
@@ -26,6 +25,7 @@ from neighborhoods.pairing.messages import (
     as_json,
     read_answer,
 )
+from neighborhoods.pairing.pairing_states import PairingAttempt
 from neighborhoods.peer import Whose
 
 log = logging.getLogger("pairing")

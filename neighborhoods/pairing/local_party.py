@@ -13,7 +13,7 @@ from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.errors import KeyChangedError, PairingStoppedError, PeerConflictError, PeerOfflineError
-from neighborhoods.pairing.attempts import Ending, PairingAttempt, PairingAttempts, stopped
+from neighborhoods.pairing.pairing_states import Ending, PairingAttempt, PairingAttempts, stopped
 from neighborhoods.peer import Whose
 
 Send = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]

@@ -10,7 +10,6 @@ from typing import Any, Final
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import NONCE_BYTES, keeps, pairing_words, transcript, verdict_holds
 from neighborhoods.errors import BadStepError, NeighborhoodError, NoSuchPairingError, PairingStoppedError
-from neighborhoods.pairing.attempts import PairingAttempt
 from neighborhoods.pairing.local_party import LocalParty
 from neighborhoods.pairing.messages import (
     Offer,
@@ -21,6 +20,7 @@ from neighborhoods.pairing.messages import (
     StatusReply,
     as_json,
 )
+from neighborhoods.pairing.pairing_states import PairingAttempt
 
 MOST_PENDING: Final = 8
 

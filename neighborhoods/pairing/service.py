@@ -12,7 +12,6 @@ from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard
 from envelopes.identity.pairing_proof import normal_code, sign_verdict
 from neighborhoods.errors import PairingStoppedError, PeerConflictError
-from neighborhoods.pairing.attempts import PairingAttempt, PairingAttempts, PairingEvent
 from neighborhoods.pairing.code_pairing import CodePairing
 from neighborhoods.pairing.initiator import WORDS_SECONDS, Initiator
 from neighborhoods.pairing.local_party import Known, LocalParty, OnPaired, Send
@@ -27,6 +26,7 @@ from neighborhoods.pairing.messages import (
     VerdictReply,
     read_step,
 )
+from neighborhoods.pairing.pairing_states import PairingAttempt, PairingAttempts, PairingEvent
 from neighborhoods.pairing.responder import Responder
 from neighborhoods.peer import Whose
 

@@ -35,7 +35,7 @@ COMMANDS = {
     "rapps": ("rappd.features.rapps.cli:rapps", "List, install and uninstall rapplications."),
     "twins": ("rappd.features.twins.cli:twins", "Manage twins: chat, start, fork, archive."),
     "peers": ("rappd.features.peers.cli:peers", "Other machines: see, pair, share, revoke."),
-    "pair": ("rappd.features.devices.pairing_cli:pair", "Let a phone join by a QR code."),
+    "pair": ("rappd.features.devices.phone_pairing_cli:pair", "Let a phone join by a QR code."),
     "devices": ("rappd.features.devices.cli:devices", "Phones that joined: list, rename, scopes, revoke."),
     "workflows": ("rappd.features.workflows.cli:workflows", "Run steps in a session, one after the other."),
     "sessions": (

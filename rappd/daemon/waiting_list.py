@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 from agents.runtimes.python.sandbox.needs import in_words
 from agents.storage.safe_fs import in_file_pool
 from neighborhoods.discovery.announcement import tame
-from neighborhoods.pairing.attempts import PairingRow
+from neighborhoods.pairing.pairing_states import PairingRow
 from rappd.notices.notices import one_line
 from twins.eggs.readers.member_paths import is_workflow
 from twins.errors import BadFileError

@@ -18,7 +18,7 @@ from rappd.federation.inbound import InboundHandler
 from rappd.federation.node_identity import material
 from rappd.federation.peer_changes import PeerChanges
 from rappd.federation.request_auth import RequestAuthenticator
-from rappd.federation.totp_access import CodeAccess
+from rappd.federation.totp_secrets import CodeAccess
 
 _PORT = 7443
 """The port on the node card of a machine without a listener."""

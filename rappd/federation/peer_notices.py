@@ -12,7 +12,7 @@ from rappd.notices.notices import Notices
 
 if TYPE_CHECKING:
     from neighborhoods.durable_tables import OutgoingEnvelope
-    from neighborhoods.pairing.attempts import PairingAttempt, PairingRow
+    from neighborhoods.pairing.pairing_states import PairingAttempt, PairingRow
     from neighborhoods.pairing.service import PairingService
 
 

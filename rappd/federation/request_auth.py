@@ -20,7 +20,7 @@ from neighborhoods.durable_tables import IssuedToken
 from neighborhoods.errors import NeighborhoodError
 from neighborhoods.peer_store import PeerStore
 from rappd.dispatch.rights import Caller
-from rappd.federation.totp_access import CodeAccess
+from rappd.federation.totp_secrets import CodeAccess
 from rappd.store.inbox_table import InboxTable
 from rappd.store.token_table import TokenTable
 from twins.background_tasks import BackgroundTasks

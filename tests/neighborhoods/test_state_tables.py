@@ -8,8 +8,8 @@ import pytest
 
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.durable_tables import OUTBOX_TRANSITIONS, OutboxEvent, OutboxState
-from neighborhoods.pairing.attempts import TRANSITIONS, PairingAttempt, PairingEvent
 from neighborhoods.pairing.messages import State
+from neighborhoods.pairing.pairing_states import TRANSITIONS, PairingAttempt, PairingEvent
 
 TABLES: list[tuple[Any, set[str], set[str], set[str]]] = [
     (

@@ -11,8 +11,7 @@ from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
 from twins.cartridges import buddy_actions, buddy_state
-from twins.cartridges.buddy_actions import ActionResult
-from twins.cartridges.buddy_state import Action
+from twins.cartridges.buddy_actions import Action, ActionResult
 from twins.cartridges.json_documents import MAX_BYTES, Document, encode, parse
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, checked

@@ -9,7 +9,7 @@ from typing import Any
 
 from rappd.errors import UsageProblemError
 from twins.cartridges import buddy_actions, buddy_state
-from twins.cartridges.buddy_state import Action
+from twins.cartridges.buddy_actions import Action
 from twins.cartridges.buddy_status_cache import buddy_status
 from twins.cartridges.json_documents import Document, canonical, same
 from twins.cartridges.shape_conversion import convert

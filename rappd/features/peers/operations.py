@@ -12,7 +12,7 @@ from envelopes.identity.node_card import NodeCard
 from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, DiscoveredNode
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import NoSuchPeerError, PeerOfflineError
-from neighborhoods.pairing.attempts import PairingRow
+from neighborhoods.pairing.pairing_states import PairingRow
 from neighborhoods.peer_store import PeerStore
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation

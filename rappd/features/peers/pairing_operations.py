@@ -9,7 +9,7 @@ from envelopes.envelope import HELLO, Envelope, new_id
 from envelopes.errors import BadNodeCardError
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.errors import KeyChangedError, NoSuchPeerError
-from neighborhoods.pairing.attempts import PairingRow
+from neighborhoods.pairing.pairing_states import PairingRow
 from neighborhoods.peer import Whose
 from neighborhoods.peer_store import PeerStore
 from rappd.features.arguments import MissingArgumentError
@@ -19,7 +19,7 @@ from rappd.federation.local_node import LocalNode
 from rappd.federation.peer_addresses import PeerAddresses
 
 if TYPE_CHECKING:
-    from neighborhoods.pairing.attempts import PairingAttempt
+    from neighborhoods.pairing.pairing_states import PairingAttempt
     from neighborhoods.pairing.service import PairingService
 
 STATE_WAIT = 20.0

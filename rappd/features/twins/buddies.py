@@ -13,8 +13,8 @@ from typing import Any, TypedDict
 from rappd.errors import ConflictError, UsageProblemError
 from rappd.features.operation import ANYBODY, OWNER, Text, operation
 from twins.cartridges import buddy_actions, buddy_state
+from twins.cartridges.buddy_actions import Action
 from twins.cartridges.buddy_schema import NAMELESS
-from twins.cartridges.buddy_state import Action
 from twins.cartridges.buddy_status_cache import BuddyStatus, buddy_status
 from twins.cartridges.buddy_store import KIND, BuddyStore, is_buddy
 from twins.cartridges.json_documents import Document

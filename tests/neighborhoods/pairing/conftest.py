@@ -16,7 +16,7 @@ from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
 from envelopes.identity.node_card import NodeCard, introduce
 from neighborhoods.errors import PeerOfflineError
-from neighborhoods.pairing.attempts import PairingAttempt
+from neighborhoods.pairing.pairing_states import PairingAttempt
 from neighborhoods.pairing.service import PairingService
 
 Deliver = Callable[[str, dict[str, Any]], Awaitable[dict[str, Any]]]

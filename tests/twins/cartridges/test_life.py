@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from tests.twins.cartridges.living_documents import Document, buddies
 from twins.cartridges import buddy_state
-from twins.cartridges.buddy_actions import act
-from twins.cartridges.buddy_state import Action, at
+from twins.cartridges.buddy_actions import Action, act
+from twins.cartridges.buddy_state import at
 from twins.cartridges.field_specs import STAGES
 from twins.cartridges.json_documents import encode, parse, same
 from twins.cartridges.shapes import checked

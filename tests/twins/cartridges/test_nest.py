@@ -11,7 +11,7 @@ import pytest
 
 from tests.twins.cartridges.test_shapes_and_crossing import FLUFFY
 from twins.cartridges import cartridge_io
-from twins.cartridges.buddy_state import Action
+from twins.cartridges.buddy_actions import Action
 from twins.cartridges.buddy_store import BuddyStore
 from twins.cartridges.json_documents import encode, parse, same
 from twins.cartridges.shapes import Shape, checked

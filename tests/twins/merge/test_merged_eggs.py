@@ -12,7 +12,7 @@ import pytest
 
 from envelopes.identity.keys import IdentityKey
 from tests.twins.merge.parallel_lives import told
-from twins.cartridges.buddy_state import Action
+from twins.cartridges.buddy_actions import Action
 from twins.cartridges.buddy_store import BuddyStore
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.parsed_egg import ParsedEgg, Role

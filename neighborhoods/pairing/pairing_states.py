@@ -1,4 +1,4 @@
-"""Attempts to pair: one as its owner sees it, and all of a daemon, ended in words, forgotten after a while."""
+"""States of attempts to pair: one as its owner sees it, and all of a daemon, ended in words, forgotten after a while."""
 
 from __future__ import annotations
 

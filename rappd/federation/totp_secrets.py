@@ -1,4 +1,4 @@
-"""Accesses with an authenticator: their secrets in ``keys/codes``, and who may come in by which code."""
+"""Secrets of authenticators, in ``keys/codes``, and who may come in by which code."""
 
 from __future__ import annotations
 
