@@ -5,7 +5,7 @@ import { conversationList } from "./web/components/conversations/conversation-li
 import { twins } from "./web/components/twins/twins-state.js";
 import { openDialog } from "./web/components/ui/dialog.js";
 import { daemon } from "./web/lib/daemon-state.js";
-import { fill, h } from "./web/lib/dom.js";
+import { actionButton, fill, h } from "./web/lib/dom.js";
 
 const UNPROTECTED = "This Wi-Fi blocks the private line. Others on it could read what is said.";
 
@@ -17,8 +17,8 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
   const people = h("p", { class: "soft" });
   const joined = h("span", {});
   const about = h("span", { class: "soft" });
-  const roomRow = h("button", { type: "button", class: "secondary room-row", onclick: () => (close(), go({ toRoom: true })) }, joined, about);
-  const clear = h("button", { type: "button", class: "secondary", onclick: askToClear }, "Clear the conversation for everyone");
+  const roomRow = actionButton([joined, about], () => (close(), go({ toRoom: true })), "secondary room-row");
+  const clear = actionButton("Clear the conversation for everyone", askToClear);
   const unprotected = h("p", { class: "soft", hidden: true }, UNPROTECTED);
   const explained = h("div", {}, whyNotSecure());
   let dialog = null;
@@ -50,7 +50,7 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
       h("div", { class: "sheet-part" }, roomRow, people, room.parts.workflows, room.parts.aloud, clear),
       h("div", { class: "sheet-part" }, carried.menu),
       h("div", { class: "sheet-part" }, unprotected, explained),
-      h("div", { class: "sheet-part" }, h("button", { type: "button", class: "secondary", onclick: askToLeave }, "Disconnect this phone")),
+      h("div", { class: "sheet-part" }, actionButton("Disconnect this phone", askToLeave)),
     ];
   };
 
@@ -63,7 +63,7 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
       title: "Talk with",
       build: (done) => {
         const button = ([to, name]) =>
-          h("button", { type: "button", class: "secondary", onclick: () => (done(), go({ to, anew: true })) }, name);
+          actionButton(name, () => (done(), go({ to, anew: true })));
         return h("div", { class: "dialog-body targets" }, targets.map(button));
       },
     });
@@ -112,8 +112,8 @@ function confirm(title, words, verb, act) {
         h(
           "div",
           { class: "dialog-actions" },
-          h("button", { type: "button", class: "secondary", onclick: close }, "Cancel"),
-          h("button", { type: "button", class: "primary", onclick: () => (close(), act()) }, verb),
+          actionButton("Cancel", close),
+          actionButton(verb, () => (close(), act()), "primary"),
         ),
       ),
   });

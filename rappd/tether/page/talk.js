@@ -15,7 +15,7 @@ import { twins } from "./web/components/twins/twins-state.js";
 import { carryBy } from "./web/lib/api.js";
 import { autoscroll } from "./web/lib/autoscroll.js";
 import { daemon } from "./web/lib/daemon-state.js";
-import { fill, h, icon } from "./web/lib/dom.js";
+import { actionButton, fill, h, icon } from "./web/lib/dom.js";
 import * as operations from "./web/lib/operations.js";
 import { store, stored, storeFor } from "./web/lib/storage.js";
 import { current } from "./workflows.js";
@@ -45,7 +45,7 @@ export function talk(session, machine, { onLeave }) {
   const heading = h("h1", { tabindex: -1 }, machine);
   const state = h("span", { class: "state" });
   const count = h("span", { class: "count", hidden: true, "aria-hidden": "true" });
-  const more = h("button", { type: "button", class: "quiet", onclick: () => open() }, h("span", { "aria-hidden": "true" }, "☰"), count);
+  const more = actionButton([h("span", { "aria-hidden": "true" }, "☰"), count], () => open(), "quiet");
   const notice = h("p", { class: "notice" });
   const carried = eggs(session);
   const lines = h("div", { class: "lines" }, notice, carried.line, isBlocked() && forgets());
@@ -203,7 +203,7 @@ function ownConversation(key) {
   const draw = () => {
     empty.hidden = conversation.turns.length > 0;
     if (empty.hidden || empty.firstChild) return;
-    const tries = TRIES.map((text) => h("li", {}, h("button", { type: "button", class: "try", onclick: () => ask(text) }, text)));
+    const tries = TRIES.map((text) => h("li", {}, actionButton(text, () => ask(text), "try")));
     fill(
       empty,
       h("p", { class: "greeting" }, `Talk with ${conversation.name}.`),

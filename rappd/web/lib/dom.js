@@ -19,6 +19,10 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+/** A button with `words` that calls `run` at a click; `look` is its class. */
+export const actionButton = (words, run, look = "secondary", attributes = {}) =>
+  h("button", { type: "button", class: look, onclick: run, ...attributes }, words);
+
 /** An icon of `icons/icons.svg` in the colour of the text around it. */
 export function icon(name, className = "icon") {
   const svg = document.createElementNS(SVG, "svg");

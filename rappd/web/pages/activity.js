@@ -5,7 +5,7 @@ import { logView } from "../components/log/log-view.js";
 import { staleList } from "../components/ui/stale-list.js";
 import { clock, day, moment, timeOrDay } from "../lib/format.js";
 import { daemon } from "../lib/daemon-state.js";
-import { fill, h, icon, listen, visuallyHidden } from "../lib/dom.js";
+import { actionButton, fill, h, icon, listen, visuallyHidden } from "../lib/dom.js";
 import { speakerName } from "../components/conversations/speaker-name.js";
 import { threadTree } from "../components/conversations/thread-tree.js";
 import { threadView } from "../components/conversations/thread-view.js";
@@ -207,8 +207,8 @@ function thread(body, id, form) {
       h("a", { class: "button quiet", href: "#/activity/threads" }, icon("chevron", "icon back"), "Threads"),
       h("p", { class: "soft" }, `thread ${id.slice(0, 4)}`),
       h("nav", { class: "views", "aria-label": "This thread" }, viewLinks(`activity/thread/${encodeURIComponent(id)}`, FORMS, form)),
-      h("button", { type: "button", class: "quiet", onclick: save("markdown", "md") }, "Export Markdown"),
-      h("button", { type: "button", class: "quiet", onclick: save("jsonl", "jsonl") }, "Export JSONL"),
+      actionButton("Export Markdown", save("markdown", "md"), "quiet"),
+      actionButton("Export JSONL", save("jsonl", "jsonl"), "quiet"),
     ),
     errorPlace,
     place,

@@ -11,7 +11,7 @@ import { allSettings } from "../components/settings/setting-rows.js";
 import { attemptIn } from "../components/ui/problem.js";
 import { get, post } from "../lib/api.js";
 import { daemon } from "../lib/daemon-state.js";
-import { fill, h, withCode } from "../lib/dom.js";
+import { actionButton, fill, h, withCode } from "../lib/dom.js";
 
 export function mount(main, { pages }) {
   const body = h("div", {});
@@ -86,11 +86,7 @@ function thisPage(operator, pages) {
       "div",
       { class: "setting" },
       h("div", {}, h("p", {}, "Keyboard shortcuts")),
-      h(
-        "button",
-        { type: "button", class: "secondary", onclick: () => openShortcuts(pages) },
-        "Show shortcuts",
-      ),
+      actionButton("Show shortcuts", () => openShortcuts(pages)),
     ),
     operator &&
       h(
@@ -102,11 +98,7 @@ function thisPage(operator, pages) {
           h("p", {}, "This browser may change things here"),
           h("p", { class: "soft" }, "Signed in as administrator. After signing out you can still chat."),
         ),
-        h(
-          "button",
-          { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, () => daemon.close()) },
-          "Sign out of this browser",
-        ),
+        actionButton("Sign out of this browser", () => attemptIn(errorPlace, () => daemon.close())),
       ),
     errorPlace,
   );

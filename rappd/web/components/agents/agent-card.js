@@ -3,7 +3,7 @@
 import { download } from "../../lib/api.js";
 import { openHere } from "../cartridges/cartridge-opening.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import { firstSentence } from "../../lib/format.js";
 import { agentsChanged, undo } from "./agent-import.js";
 import * as operations from "../../lib/operations.js";
@@ -118,16 +118,7 @@ function readyActions(file, card, errorPlace, key, tryIt) {
   return [
     stateOf(card) === "ready" &&
       card.try && // an agent without an example needs what is not here yet
-      h(
-        "button",
-        {
-          type: "button",
-          class: "secondary",
-          onclick: () => tryIt(card.try, key),
-          "aria-label": `Try ${card.name}`,
-        },
-        "Try",
-      ),
+      actionButton("Try", () => tryIt(card.try, key), "secondary", { "aria-label": `Try ${card.name}` }),
     editLink(file, card, key),
     exportButton(file, errorPlace, key),
     removeButton(file, card, errorPlace, key),
@@ -139,11 +130,7 @@ function readActions(file, card, errorPlace, key) {
   return [
     daemon.operator &&
       (editLink(file, card, key) ||
-        h(
-          "button",
-          { type: "button", class: "secondary", onclick: () => openSource(file, card, errorPlace, key) },
-          card.held ? "Read and approve" : "Read",
-        )),
+        actionButton(card.held ? "Read and approve" : "Read", () => openSource(file, card, errorPlace, key))),
     exportButton(file, errorPlace, key),
     removeButton(file, card, errorPlace, key),
   ];
@@ -154,11 +141,7 @@ function cartridgeActions(file, card, errorPlace, key) {
     (await attemptIn(errorPlace, () => openHere(file.filename, key))) && go("twins", "cartridges");
   return [
     daemon.operator &&
-      h(
-        "button",
-        { type: "button", class: "secondary", onclick: run, "aria-label": `Open ${file.filename}` },
-        "Open",
-      ),
+      actionButton("Open", run, "secondary", { "aria-label": `Open ${file.filename}` }),
     exportButton(file, errorPlace, key),
     removeButton(file, card, errorPlace, key),
   ];
@@ -186,11 +169,7 @@ function exportButton(file, errorPlace, key) {
   const run = () => attemptIn(errorPlace, () => download(path, file.filename));
   return (
     daemon.operator &&
-    h(
-      "button",
-      { type: "button", class: "quiet", onclick: run, "aria-label": `Export ${file.filename}` },
-      "Export",
-    )
+    actionButton("Export", run, "quiet", { "aria-label": `Export ${file.filename}` })
   );
 }
 
@@ -201,10 +180,6 @@ function removeButton(file, card, errorPlace, key) {
   return (
     daemon.operator &&
     (card.origin ?? "yours") === "yours" &&
-    h(
-      "button",
-      { type: "button", class: "quiet", onclick: run, "aria-label": `Remove ${file.filename}` },
-      "Remove",
-    )
+    actionButton("Remove", run, "quiet", { "aria-label": `Remove ${file.filename}` })
   );
 }

@@ -2,7 +2,7 @@
 
 import { origin } from "./agent-card.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import * as operations from "../../lib/operations.js";
@@ -35,7 +35,7 @@ export function agentDetail(file, card) {
     reachDetail(card),
     h("h3", {}, "From"),
     h("p", { class: "soft" }, origin(file, card)),
-    daemon.operator && h("button", { type: "button", class: "secondary", onclick: read }, "View code"),
+    daemon.operator && actionButton("View code", read),
     daemon.operator &&
       h(
         "a",

@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { h, icon } from "../../lib/dom.js";
+import { actionButton, h, icon } from "../../lib/dom.js";
 import { announce } from "../../lib/live-region.js";
 import { toast } from "../ui/toast.js";
 import * as operations from "../../lib/operations.js";
@@ -80,7 +80,7 @@ export function chooseFile(label, tryIt, key = "") {
     "span",
     {},
     field,
-    h("button", { type: "button", class: "secondary", onclick: () => field.click() }, icon("file"), label),
+    actionButton([icon("file"), label], () => field.click()),
   );
 }
 

@@ -1,7 +1,7 @@
 /** Sources: repositories that agents come from. */
 
 import { staleList } from "../ui/stale-list.js";
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import { sources } from "../../lib/operations.js";
 import { agentsChanged } from "./agent-import.js";
 import { attemptIn } from "../ui/problem.js";
@@ -61,15 +61,11 @@ function sourceView(repo, opened, list) {
       "div",
       { class: "source-inside" },
       repo.agents.map((agent) => agentSwitch(repo, agent, errorPlace, list)),
-      h(
-        "button",
-        {
-          type: "button",
-          class: "quiet",
-          onclick: () => disconnect(repo.url, errorPlace, list, name),
-          "aria-label": `Disconnect ${name}`,
-        },
+      actionButton(
         "Disconnect",
+        () => disconnect(repo.url, errorPlace, list, name),
+        "quiet",
+        { "aria-label": `Disconnect ${name}` },
       ),
       errorPlace,
     ),

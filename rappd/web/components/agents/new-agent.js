@@ -1,6 +1,6 @@
 /** A new agent: a name and a sentence become a file that runs, opened in the editor. */
 
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { toast } from "../ui/toast.js";
@@ -9,7 +9,7 @@ import { agentsChanged } from "./agent-import.js";
 
 /** The button, for the brainstem or the twin `key`. */
 export function newAgentButton(key = "") {
-  return h("button", { type: "button", class: "secondary", onclick: () => openNewAgent(key) }, "New agent");
+  return actionButton("New agent", () => openNewAgent(key));
 }
 
 /** Asks for the name and the sentence; the file is made for the brainstem or the twin `key`. */

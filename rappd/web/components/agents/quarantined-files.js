@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { openSource } from "./source-dialog.js";
 
@@ -54,7 +54,7 @@ function heldCard({ path, why, origin }, key) {
     h(
       "div",
       { class: "card-actions" },
-      h("button", { type: "button", class: "secondary", onclick: open }, "Read and approve"),
+      actionButton("Read and approve", open),
     ),
   );
 }

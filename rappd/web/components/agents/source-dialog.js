@@ -1,6 +1,6 @@
 /** The source of a file that does not run, and the decision where it waits for approval (`card.held`). */
 
-import { h, withCode } from "../../lib/dom.js";
+import { actionButton, h, withCode } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { agentsChanged } from "./agent-import.js";
 import { attemptIn } from "../ui/problem.js";
@@ -57,7 +57,7 @@ function content(file, card, source, close, key) {
     h(
       "div",
       { class: "dialog-actions" },
-      h("button", { type: "button", class: "secondary", onclick: close }, card.held ? "Cancel" : "Close"),
+      actionButton(card.held ? "Cancel" : "Close", close),
       card.held && approve,
     ),
   );

@@ -2,7 +2,7 @@
 
 import { Problem, get } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { announce } from "../../lib/live-region.js";
 import { isPicture, readPicture, urlOf } from "./picture-file.js";
@@ -38,20 +38,11 @@ export function attachmentList({ model, changed }) {
       file.picture ? h("img", { class: "thumbnail", src: urlOf(file.picture), alt: "" }) : icon("file"),
       h("span", { class: "attachment-name" }, file.name),
       h("span", { class: "soft" }, bytes(file.size)),
-      h(
-        "button",
-        {
-          type: "button",
-          class: "quiet only-icon",
-          "aria-label": `Remove ${file.name}`,
-          onclick: () => {
-            files = files.filter((other) => other !== file);
-            fill(refusals);
-            draw();
-          },
-        },
-        icon("close"),
-      ),
+      actionButton(icon("close"), () => {
+        files = files.filter((other) => other !== file);
+        fill(refusals);
+        draw();
+      }, "quiet only-icon", { "aria-label": `Remove ${file.name}` }),
     );
   draw();
   return {

@@ -1,6 +1,6 @@
 /** Pictures beside what was said, small; a press shows one large. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { openDialog } from "../ui/dialog.js";
 import { picturesOf } from "./turn-pictures.js";
 import { urlOf } from "./picture-file.js";
@@ -24,20 +24,16 @@ function item(picture, grew) {
   return h(
     "li",
     {},
-    h(
-      "button",
-      {
-        type: "button",
-        class: "sent-picture",
-        "aria-label": `Show ${nameOf(picture)} large`,
-        onclick: () =>
-          openDialog({
-            title: nameOf(picture),
-            wide: true,
-            build: () => h("div", { class: "dialog-body large-picture" }, h("img", { src: urlOf(picture), alt: nameOf(picture) })),
-          }),
-      },
+    actionButton(
       image,
+      () =>
+        openDialog({
+          title: nameOf(picture),
+          wide: true,
+          build: () => h("div", { class: "dialog-body large-picture" }, h("img", { src: urlOf(picture), alt: nameOf(picture) })),
+        }),
+      "sent-picture",
+      { "aria-label": `Show ${nameOf(picture)} large` },
     ),
   );
 }

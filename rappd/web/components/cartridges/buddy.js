@@ -1,6 +1,6 @@
 /** A buddy: how it is, drawn and in words, and what one can do with it. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
 import * as operations from "../../lib/operations.js";
@@ -35,11 +35,7 @@ export function buddyLine(row, { whole = false } = {}) {
       twins.touch();
     });
   const button = (label, action) =>
-    h(
-      "button",
-      { type: "button", class: "quiet", "aria-label": `${label} ${row.name}`, onclick: () => does(action) },
-      label,
-    );
+    actionButton(label, () => does(action), "quiet", { "aria-label": `${label} ${row.name}` });
   const element = h(
     "div",
     { class: "buddy" },
@@ -94,7 +90,7 @@ function remembering(does) {
     { class: "field-row remembering", onsubmit: (event) => (event.preventDefault(), announce("remember")()) },
     input,
     h("button", { type: "submit", class: "secondary" }, "Remember"),
-    h("button", { type: "button", class: "quiet", onclick: announce("recall") }, "Recall"),
+    actionButton("Recall", announce("recall"), "quiet"),
   );
 }
 

@@ -2,7 +2,7 @@
 
 import { ask, saveAs } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, icon, withCode } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
 import { announce } from "../../lib/live-region.js";
 import { attemptIn } from "../ui/problem.js";
@@ -20,8 +20,8 @@ export function cartridgePanel(place, cartridge, leave) {
   const saving = cartridgeSaving(cartridge);
   const fuel = fuelMeter(cartridge);
   const main = h("button", { type: "button", class: "primary" });
-  const step = h("button", { type: "button", class: "secondary", onclick: () => cartridge.step() }, "Step");
-  const over = h("button", { type: "button", class: "quiet", onclick: () => startOver() }, "Start over");
+  const step = actionButton("Step", () => cartridge.step());
+  const over = actionButton("Start over", () => startOver(), "quiet");
   const status = h("p", { class: "cartridge-status", role: "status" });
   const todo = h("p", { class: "soft" });
   let state = "";
@@ -73,12 +73,7 @@ export function cartridgePanel(place, cartridge, leave) {
       h(
         "p",
         { class: "back-link" },
-        h(
-          "button",
-          { type: "button", class: "quiet", onclick: leave },
-          icon("chevron", "icon back"),
-          "All cartridges",
-        ),
+        actionButton([icon("chevron", "icon back"), "All cartridges"], leave, "quiet"),
       ),
       head.element,
       h(
@@ -176,7 +171,7 @@ function listed(title, lines) {
 /** `button` saves; `element` tells what was saved. `draw()` after each change. */
 function cartridgeSaving(cartridge) {
   const element = h("div", { class: "cartridge-saved" });
-  const button = h("button", { type: "button", class: "secondary", onclick: () => save() }, "Save");
+  const button = actionButton("Save", () => save());
   let told = "";
 
   const save = () =>

@@ -7,7 +7,7 @@ import { cartridgePanel } from "./cartridge-panel.js";
 import { allKept, forget, opened, openFiles, openHere, openKept } from "./cartridge-opening.js";
 import { runs } from "./cartridge-words.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, withCode } from "../../lib/dom.js";
 import { chooseEgg } from "../eggs/egg-import.js";
 import { attemptIn } from "../ui/problem.js";
 
@@ -123,7 +123,7 @@ const row = (title, about, ...actions) =>
   );
 
 const action = (label, whole, onclick) =>
-  h("button", { type: "button", class: "quiet", "aria-label": whole, onclick }, label);
+  actionButton(label, onclick, "quiet", { "aria-label": whole });
 
 const group = (title, content) =>
   h("section", { class: "group" }, h("div", { class: "group-head" }, h("h2", {}, title)), content);

@@ -1,7 +1,7 @@
 /** Dialog that selects the chat target. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import { nameOf, chatTarget } from "./chat-target.js";
 import { go } from "../../lib/router.js";
 import { openDialog } from "../ui/dialog.js";
@@ -28,19 +28,11 @@ function choice(key, close) {
     go("chat", ...(key ? [key] : []));
   };
   const row = twins.row(key);
-  return h(
-    "button",
-    {
-      type: "button",
-      class: "secondary",
-      onclick: choose,
-      "aria-current": key === chatTarget.key ? "true" : null,
-    },
-    h("span", {}, row ? twins.toldApart(key) : nameOf(key)),
-    h(
-      "span",
-      { class: "soft" },
-      key ? (row?.kind ?? "") : `this machine, ${daemon.thinking || "the brainstem"}`,
-    ),
+  const about = key ? (row?.kind ?? "") : `this machine, ${daemon.thinking || "the brainstem"}`;
+  return actionButton(
+    [h("span", {}, row ? twins.toldApart(key) : nameOf(key)), h("span", { class: "soft" }, about)],
+    choose,
+    "secondary",
+    { "aria-current": key === chatTarget.key ? "true" : null },
   );
 }

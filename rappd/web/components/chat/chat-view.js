@@ -2,7 +2,7 @@
 
 import { autoscroll } from "../../lib/autoscroll.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
 import { agentsChanged } from "../agents/agent-import.js";
@@ -36,7 +36,7 @@ export function chatView(main, key) {
   scroller.addEventListener("grew", () => end.grew());
   const troubles = failedFilesView();
   const writing = composer(conversation, { sent: () => end.toEnd() });
-  const anew = h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation");
+  const anew = actionButton("New conversation", renew, "quiet small");
   const picker = modelPicker(conversation);
   writing.element.append(picker.element, anew);
   const list = turnList(conversation, { scroller, end });
@@ -169,7 +169,7 @@ function conversationBar(renew) {
     "div",
     { class: "conversation-bar" },
     h("a", { class: "button quiet small", href: "#/chat/conversations" }, icon("activity"), "Conversations"),
-    h("button", { type: "button", class: "quiet small", onclick: renew }, "New conversation"),
+    actionButton("New conversation", renew, "quiet small"),
   );
 }
 
@@ -201,7 +201,7 @@ function threeThings({ key, name }, tries, again) {
       "ul",
       { class: "tries" },
       three.map((text) =>
-        h("li", {}, h("button", { type: "button", class: "try", onclick: () => again(text) }, text)),
+        h("li", {}, actionButton(text, () => again(text), "try")),
       ),
     ),
     daemon.operator && h("p", { class: "soft" }, "Or drop an agent file here."),

@@ -1,7 +1,7 @@
 /** The message box: grows with the text, stores drafts, sends on Enter, takes dictation where the browser can. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import { store, stored } from "../../lib/storage.js";
 import { draftOf } from "./chat-target.js";
 import { announce } from "../../lib/live-region.js";
@@ -27,11 +27,7 @@ export function composer(conversation, { sent, camera = false }) {
   const microphone =
     canListen &&
     h("button", { type: "button", class: "quiet only-icon", "aria-pressed": "false" }, icon("microphone"));
-  const quiet = h(
-    "button",
-    { type: "button", class: "quiet", hidden: true, onclick: stopSpeaking },
-    "Stop reading",
-  );
+  const quiet = actionButton("Stop reading", stopSpeaking, "quiet", { hidden: true });
   const files = h("input", { type: "file", multiple: true, hidden: true, "aria-label": "Files to attach" });
   const taken = camera && h("input", { type: "file", accept: "image/*", capture: "environment", hidden: true, "aria-label": "Picture that was taken" });
   const shutter =

@@ -1,7 +1,7 @@
 /** The list of conversations: the latest first, a search over what was said, and those taken off the list. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { count, timeOrDay } from "../../lib/format.js";
 import { wordParts } from "../../lib/found-words.js";
 import { nameOf } from "../chat/chat-target.js";
@@ -30,7 +30,7 @@ export function conversationList({ conversation, renew }) {
   const place = h("div", { class: "conversation-place" });
   const foot = h("button", { type: "button", class: "quiet small" });
   const list = keyedList("ul", "conversation-rows", (row) => row.id, (row) => conversationRow(row, { isOpen, gone }));
-  const older = h("button", { type: "button", class: "quiet small", onclick: () => conversations.more() }, "Older");
+  const older = actionButton("Older", () => conversations.more(), "quiet small");
   const element = h(
     "aside",
     { class: "conversations", "aria-label": "Conversations" },
@@ -38,7 +38,7 @@ export function conversationList({ conversation, renew }) {
       "header",
       { class: "conversations-head" },
       h("h2", {}, "Conversations"),
-      h("button", { type: "button", class: "quiet small", onclick: renew }, "New"),
+      actionButton("New", renew, "quiet small"),
     ),
     h("label", { for: id, class: "visually-hidden" }, "Search what was said"),
     h("div", { class: "conversations-search" }, input, status),

@@ -1,6 +1,6 @@
 /** Editing a sentence in its place, and the older and newer versions of a turn. */
 
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 
 /** A form in place of a sentence, perhaps with `pictures`; `send(text)` with what it became, `cancel()` when it stays. */
 export function sentenceForm(text, { pictures = false, send, cancel }) {
@@ -23,7 +23,7 @@ export function sentenceForm(text, { pictures = false, send, cancel }) {
     h(
       "div",
       { class: "sentence-buttons" },
-      h("button", { type: "button", class: "quiet small", onclick: cancel }, "Cancel"),
+      actionButton("Cancel", cancel, "quiet small"),
       h("button", { type: "submit", class: "secondary small" }, "Send again"),
     ),
   );
@@ -47,16 +47,11 @@ export function versionButtons(id, versions, choose) {
   if (versions.length < 2) return null;
   const at = versions.indexOf(id);
   const step = (to, sign, label) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "quiet small",
-        "aria-label": label,
-        disabled: versions[to] === undefined,
-        onclick: () => choose(versions[to]),
-      },
+    actionButton(
       sign,
+      () => choose(versions[to]),
+      "quiet small",
+      { "aria-label": label, disabled: versions[to] === undefined },
     );
   return h(
     "span",

@@ -1,6 +1,6 @@
 /** Devices: the pairing that goes on, and the phones that joined. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { sessionList } from "../sessions/session-list.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn } from "../ui/problem.js";
@@ -17,11 +17,7 @@ const TICK_MS = 15_000;
 export function devicesView(place) {
   const errorPlace = h("div", {});
   const add = (kind) =>
-    h(
-      "button",
-      { type: "button", class: kind, onclick: () => attemptIn(errorPlace, addOrShow) },
-      "Add a phone",
-    );
+    actionButton("Add a phone", () => attemptIn(errorPlace, addOrShow), kind);
   const controls = h("div", { class: "twin-controls", hidden: true }, add("secondary"));
   const pairing = pairingCard(errorPlace);
   const cards = keyedList("ul", "cards", ({ id }) => id, deviceCard);
@@ -136,7 +132,7 @@ function deviceCard(row) {
     ["Remove", "quiet", "Remove %s", openRemoveDevice],
   ].map(([text, kind, label, open]) => ({
     label,
-    button: h("button", { type: "button", class: kind, onclick: () => open(row) }, text),
+    button: actionButton(text, () => open(row), kind),
   }));
   const element = h(
     "li",

@@ -1,6 +1,6 @@
 /** Dialog that lets a phone join: the QR code, the digits to compare, the result. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { countdown } from "../pairing/pairing-countdown.js";
 import { openDialog } from "../ui/dialog.js";
@@ -238,5 +238,5 @@ const digits = (now) =>
 const outcome = (kind, mark, words) =>
   h("p", { class: "outcome" }, h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, `${mark} `), words);
 
-const button = (text, kind, onclick) => h("button", { type: "button", class: kind, onclick }, text);
+const button = (text, kind, onclick) => actionButton(text, onclick, kind);
 const buttons = (...some) => h("div", { class: "dialog-actions" }, some);

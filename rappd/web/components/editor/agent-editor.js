@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
 import * as operations from "../../lib/operations.js";
 import { go } from "../../lib/router.js";
@@ -192,7 +192,7 @@ class AgentEditorView {
   #runButton = null;
 
   #drawButtons() {
-    const button = (label, kind, onclick) => h("button", { type: "button", class: kind, onclick }, label);
+    const button = (label, kind, onclick) => actionButton(label, onclick, kind);
     this.#runButton = button("Run", "secondary", () => this.#run());
     fill(
       this.#buttons,

@@ -1,6 +1,6 @@
 /** Notes above the editor's text: a fault and its line, a file that cannot be changed, text that came back, two texts of one file. */
 
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
 import { lineDiff } from "../../lib/line-diff.js";
 import { sides } from "../ui/diff-view.js";
@@ -16,7 +16,7 @@ export const faultNote = ({ message, line, before, goTo }) => [
     line > 0 && !lineIn(message) ? `Line ${line}: ${message}` : message,
   ),
   line > 0 &&
-    h("button", { type: "button", class: "quiet", onclick: () => goTo(line) }, `Go to line ${line}`),
+    actionButton(`Go to line ${line}`, () => goTo(line), "quiet"),
 ];
 
 /** The way to keep a text that does not run. */
@@ -26,7 +26,7 @@ export const saveAnywayNote = (save) => [
     { class: "soft" },
     "Your text stays here. Saved anyway, it is kept and does not run; the version before works on.",
   ),
-  h("button", { type: "button", class: "secondary", onclick: save }, "Save anyway"),
+  actionButton("Save anyway", save),
 ];
 
 /** The reason for which a file is read only; `copy()` makes one that is not, if `why` offers it. */
@@ -35,11 +35,7 @@ export function readOnlyNote(why, copy) {
   return [
     h("p", {}, `This file cannot be changed here. ${why}`),
     why.includes("copy") &&
-      h(
-        "button",
-        { type: "button", class: "secondary", onclick: () => attemptIn(errorPlace, copy) },
-        "Make a copy",
-      ),
+      actionButton("Make a copy", () => attemptIn(errorPlace, copy)),
     errorPlace,
   ];
 }
@@ -50,7 +46,7 @@ export const draftNote = (at, discard) =>
     "p",
     {},
     `This is your text of ${clock(at)}, not saved yet. `,
-    h("button", { type: "button", class: "quiet", onclick: discard }, "Throw it away"),
+    actionButton("Throw it away", discard, "quiet"),
   );
 
 /** The line that a message of the daemon names, or 0. */
@@ -75,16 +71,8 @@ export function conflictView({ file, theirs, mine, keepMine, takeTheirs }) {
     h(
       "div",
       { class: "conflict-actions" },
-      h(
-        "button",
-        { type: "button", class: "secondary", onclick: keepMine },
-        gone ? "Save it again" : "Keep my text",
-      ),
-      h(
-        "button",
-        { type: "button", class: "secondary", onclick: takeTheirs },
-        gone ? "Throw my text away" : "Take the text on the disk",
-      ),
+      actionButton(gone ? "Save it again" : "Keep my text", keepMine),
+      actionButton(gone ? "Throw my text away" : "Take the text on the disk", takeTheirs),
     ),
   );
 }

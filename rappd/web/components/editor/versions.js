@@ -1,6 +1,6 @@
 /** Earlier versions of an agent file: seen beside the present text, and taken into the editor. */
 
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import { clock, onDay } from "../../lib/format.js";
 import { lineDiff } from "../../lib/line-diff.js";
 import * as operations from "../../lib/operations.js";
@@ -34,11 +34,7 @@ export async function openVersions({ twin, file, readOnly, present, take }) {
           ? []
           : [
               h("p", { class: "soft" }, "It goes into the editor; nothing changes before you save."),
-              h(
-                "button",
-                { type: "button", class: "primary", onclick: () => (take(source), leave()) },
-                `Take version ${number}`,
-              ),
+              actionButton(`Take version ${number}`, () => (take(source), leave()), "primary"),
             ]),
       ];
       return h(
@@ -55,15 +51,11 @@ export async function openVersions({ twin, file, readOnly, present, take }) {
                   {},
                   h("span", {}, `Version ${one.generation}, ${onDay(one.at * 1000)} ${clock(one.at * 1000)}`),
                   h("span", { class: "soft" }, REASONS[one.reason] ?? one.reason),
-                  h(
-                    "button",
-                    {
-                      type: "button",
-                      class: "quiet",
-                      onclick: look(one.generation),
-                      "aria-label": `Look at version ${one.generation}`,
-                    },
+                  actionButton(
                     "Look",
+                    look(one.generation),
+                    "quiet",
+                    { "aria-label": `Look at version ${one.generation}` },
                   ),
                 ),
               ),

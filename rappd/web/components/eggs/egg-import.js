@@ -1,7 +1,7 @@
 /** Imports eggs that were dropped or chosen, one after the other. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { h, icon } from "../../lib/dom.js";
+import { actionButton, h, icon } from "../../lib/dom.js";
 import { withSignatures } from "./egg-upload.js";
 import { openPlan } from "./plan-dialog.js";
 import { failedFiles } from "../agents/failed-files.js";
@@ -34,12 +34,7 @@ export function chooseEgg(label, { taken = openEggs, primary = false } = {}) {
     "span",
     {},
     input,
-    h(
-      "button",
-      { type: "button", class: primary ? "primary" : "secondary", onclick: () => input.click() },
-      icon("file"),
-      label,
-    ),
+    actionButton([icon("file"), label], () => input.click(), primary ? "primary" : "secondary"),
   );
 }
 

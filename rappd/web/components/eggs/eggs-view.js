@@ -6,7 +6,7 @@ import { bytes, clock, count, onDay } from "../../lib/format.js";
 import { canSend, openSending } from "../outbox/egg-sending.js";
 import { chooseEgg, openEggs } from "./egg-import.js";
 import { eggDiff } from "./egg-diff.js";
-import { breakable, fill, h } from "../../lib/dom.js";
+import { actionButton, breakable, fill, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { kindOf } from "./egg-kinds.js";
 import { hatchings, undoHatching } from "./hatch-notice.js";
@@ -56,7 +56,7 @@ const group = (title, content, control = null) =>
 function packedRow({ file, path, size, at }) {
   const errorPlace = h("div", {});
   const button = (label, onclick) =>
-    h("button", { type: "button", class: "quiet", "aria-label": `${label} ${file}`, onclick }, label);
+    actionButton(label, onclick, "quiet", { "aria-label": `${label} ${file}` });
   return h(
     "li",
     { class: "line-row" },
@@ -92,15 +92,11 @@ function hatchingRow({ id, name, kind, hatched_at: at, files, rolled_back_at: ba
       ),
     ),
     !back &&
-      h(
-        "button",
-        {
-          type: "button",
-          class: "quiet",
-          "aria-label": `Undo the hatching of ${name}`,
-          onclick: () => undoHatching(id, name),
-        },
+      actionButton(
         "Undo",
+        () => undoHatching(id, name),
+        "quiet",
+        { "aria-label": `Undo the hatching of ${name}` },
       ),
   );
 }

@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
-import { h, withCode } from "../../lib/dom.js";
+import { actionButton, h, withCode } from "../../lib/dom.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { attemptIn } from "../ui/problem.js";
 import * as operations from "../../lib/operations.js";
@@ -73,8 +73,8 @@ function openChanged(receipt, name, why) {
         h(
           "div",
           { class: "dialog-actions" },
-          h("button", { type: "button", class: "secondary", onclick: close }, "Leave it hatched"),
-          h("button", { type: "button", class: "secondary", onclick: undo }, "Undo all the same"),
+          actionButton("Leave it hatched", close),
+          actionButton("Undo all the same", undo),
         ),
       );
     },

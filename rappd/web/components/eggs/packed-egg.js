@@ -9,7 +9,7 @@ import { Problem } from "../../lib/api.js";
 import * as operations from "../../lib/operations.js";
 import { signedLink } from "../../lib/operator-key.js";
 import { bytes, clock, count, joinNames } from "../../lib/format.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import { secretFindings } from "./secret-findings.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
@@ -187,21 +187,13 @@ const LINES = {
           left.length > 0 &&
             h("p", { class: "soft" }, `Left out: ${joinNames(left.map(({ path }) => path))}.`),
         ),
-        h(
-          "button",
-          {
-            type: "button",
-            class: "secondary",
-            "aria-label": `Save ${egg.name}`,
-            onclick: () => attemptIn(errorPlace, () => egg.save()),
-          },
+        actionButton(
           "Save",
+          () => attemptIn(errorPlace, () => egg.save()),
+          "secondary",
+          { "aria-label": `Save ${egg.name}` },
         ),
-        h(
-          "button",
-          { type: "button", class: "quiet only-icon", "aria-label": "Put away", onclick: () => egg.forget() },
-          icon("close"),
-        ),
+        actionButton(icon("close"), () => egg.forget(), "quiet only-icon", { "aria-label": "Put away" }),
       ),
       errorPlace,
     ];

@@ -3,7 +3,7 @@
 import { Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
 import { openFiles } from "../cartridges/cartridge-opening.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { uploadEgg } from "./egg-upload.js";
 import { hatched } from "./hatch-notice.js";
 import { isHere, overwriteChoices, planRows, spokenRows } from "./plan-rows.js";
@@ -88,11 +88,11 @@ export function openPlan(file, decided, signature) {
     };
     const replayHere =
       first.egg.kind === "session" &&
-      h("button", { type: "button", class: "primary", onclick: replay }, "Replay");
+      actionButton("Replay", replay, "primary");
     const runHere =
       first.egg.kind === "lispy" &&
       !file.path &&
-      h("button", { type: "button", class: "secondary", onclick: run }, "Run it here");
+      actionButton("Run it here", run);
 
     const draw = () => {
       fill(head, planHead(plan, egg));
@@ -212,7 +212,7 @@ const closing = (close, words, ...others) =>
   h(
     "div",
     { class: "dialog-actions" },
-    h("button", { type: "button", class: "secondary", onclick: close }, words),
+    actionButton(words, close),
     others,
   );
 

@@ -1,7 +1,7 @@
 /** Likely secrets that stopped a pack, each with its file and line; the operator may allow each. */
 
 import { count } from "../../lib/format.js";
-import { fill, h, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, withCode } from "../../lib/dom.js";
 
 const SHOWN = 20;
 
@@ -37,27 +37,18 @@ export function secretFindings(findings, { pack, dismiss }) {
     h("ul", { class: "rows", role: "list" }, findings.slice(0, SHOWN).map(row)),
     findings.length > SHOWN && h("p", { class: "soft" }, `And ${findings.length - SHOWN} more.`),
     left,
-    h("button", { type: "button", class: "quiet", onclick: dismiss }, "Leave it unpacked"),
+    actionButton("Leave it unpacked", dismiss, "quiet"),
   );
 
   function row({ path, line, what, id }) {
     const where = line ? `${path} line ${line}` : path;
-    const button = h(
-      "button",
-      {
-        type: "button",
-        class: "quiet",
-        "aria-label": `Pack anyway: ${where}`,
-        onclick: () => {
-          allowed.add(id);
-          button.disabled = true;
-          fill(button, "Will travel");
-          told();
-          if (findings.every((one) => allowed.has(one.id))) pack([...allowed]);
-        },
-      },
-      "Pack anyway",
-    );
+    const button = actionButton("Pack anyway", () => {
+      allowed.add(id);
+      button.disabled = true;
+      fill(button, "Will travel");
+      told();
+      if (findings.every((one) => allowed.has(one.id))) pack([...allowed]);
+    }, "quiet", { "aria-label": `Pack anyway: ${where}` });
     return h(
       "li",
       { class: "line-row" },

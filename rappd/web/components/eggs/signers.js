@@ -3,7 +3,7 @@
 import { staleList } from "../ui/stale-list.js";
 import { field } from "../ui/form-dialog.js";
 import { onDay, stripControl } from "../../lib/format.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { announce } from "../../lib/live-region.js";
 import * as operations from "../../lib/operations.js";
@@ -113,10 +113,6 @@ function signerRow({ fingerprint, name, since }, list) {
       h("code", { class: "fingerprint" }, grouped(fingerprint)),
       errorPlace,
     ),
-    h(
-      "button",
-      { type: "button", class: "quiet", "aria-label": `Revoke ${name}`, onclick: revoke },
-      "Revoke",
-    ),
+    actionButton("Revoke", revoke, "quiet", { "aria-label": `Revoke ${name}` }),
   );
 }

@@ -1,7 +1,7 @@
 /** Navigation (bar and tabs on a phone): the daemon's name and state, and the pages. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon, visuallyHidden } from "../../lib/dom.js";
+import { actionButton, fill, h, icon, visuallyHidden } from "../../lib/dom.js";
 import { openShortcuts } from "./keyboard-shortcuts.js";
 import { devices } from "../devices/devices-state.js";
 import { machines } from "../machines/machines-state.js";
@@ -20,12 +20,10 @@ export function navigation(element, pages, search) {
     onclick: async () => (await import("../chat/chat-target-dialog.js")).openChatTargets(),
     hidden: true,
   });
-  const find = h(
-    "button",
-    { type: "button", class: "quiet search-open", onclick: search },
-    icon("search"),
-    h("span", {}, "Search"),
-    h("kbd", { "aria-hidden": "true" }, "/"),
+  const find = actionButton(
+    [icon("search"), h("span", {}, "Search"), h("kbd", { "aria-hidden": "true" }, "/")],
+    search,
+    "quiet search-open",
   );
   const thinking = h("a", { class: "thinking", href: "#/settings" });
   const links = new Map();
@@ -61,16 +59,11 @@ export function navigation(element, pages, search) {
       "div",
       { class: "navigation-foot" },
       thinking,
-      h(
-        "button",
-        {
-          type: "button",
-          class: "quiet",
-          onclick: () => openShortcuts(pages),
-          "aria-label": "Keyboard shortcuts",
-        },
-        h("kbd", {}, "?"),
-        " Shortcuts",
+      actionButton(
+        [h("kbd", {}, "?"), " Shortcuts"],
+        () => openShortcuts(pages),
+        "quiet",
+        { "aria-label": "Keyboard shortcuts" },
       ),
     ),
   );

@@ -3,7 +3,7 @@
 import { saveAs } from "../../lib/api.js";
 import { settings } from "../../lib/operations.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { count } from "../../lib/format.js";
 import { attemptIn } from "../ui/problem.js";
 
@@ -105,7 +105,7 @@ export function logView(body) {
       "div",
       { class: "log-foot" },
       shown,
-      h("button", { type: "button", class: "quiet small", onclick: save }, "Save as a file"),
+      actionButton("Save as a file", save, "quiet small"),
     ),
   );
   look();

@@ -1,6 +1,6 @@
 /** One machine in the list: who it is, whether it is here, and what can be done with it. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { pairings, peers } from "../../lib/operations.js";
 import { openAsk } from "../peers/peer-ask.js";
 import { openPairing } from "../pairing/pairing-dialog.js";
@@ -83,11 +83,7 @@ export function askingCard(attempt) {
     actions,
     errorPlace,
   );
-  const refuse = h(
-    "button",
-    { type: "button", class: "quiet", onclick: () => attemptIn(errorPlace, notNow) },
-    "Decline",
-  );
+  const refuse = actionButton("Decline", () => attemptIn(errorPlace, notNow), "quiet");
   async function notNow() {
     await pairings.stop({ attempt: attempt.attempt });
     toast(`${nameOf(attempt)} was told no; nothing was paired.`);
@@ -122,7 +118,7 @@ export function askingCard(attempt) {
 function controls(row, errorPlace) {
   const name = nameOf(row());
   const button = (text, label, kind, run) =>
-    h("button", { type: "button", class: kind, "aria-label": label, onclick: run }, text);
+    actionButton(text, run, kind, { "aria-label": label });
   if (row().paired || row().legacy)
     return [
       button("Ask", `Ask ${name}`, "secondary", () => openAsk(row())),

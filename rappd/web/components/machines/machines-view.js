@@ -1,6 +1,6 @@
 /** Machines: pairing requests, peers, discovered machines, published brainstems, and the status of discovery. */
 
-import { fill, h, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, withCode } from "../../lib/dom.js";
 import { count, joinNames, stripControl } from "../../lib/format.js";
 import { legacy } from "../../lib/operations.js";
 import { openShowCode, openTypeCode } from "../pairing/pairing-code.js";
@@ -141,7 +141,7 @@ export function machinesView(place) {
 const sayings = (row) => `${row.name} ${row.short} ${row.address}`.toLowerCase();
 
 const addAddress = (kind) =>
-  h("button", { type: "button", class: kind, onclick: openAddAddress }, "Add by address");
+  actionButton("Add by address", openAddAddress, kind);
 
 const byCode = () =>
   menuButton("Pair with a code", "Pair with a code", () => [
@@ -167,11 +167,7 @@ function legacyNotice() {
           h("span", { class: "sign warn" }, "! "),
           `The legacy listener is open to ${joinNames(addresses.map(stripControl), 6)}. Its traffic is not protected.`,
         ),
-        h(
-          "button",
-          { type: "button", class: "secondary", "aria-label": "Close the legacy listener", onclick: close },
-          "Close",
-        ),
+        actionButton("Close", close, "secondary", { "aria-label": "Close the legacy listener" }),
         errorPlace,
       ],
     );

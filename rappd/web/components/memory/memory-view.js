@@ -2,7 +2,7 @@
 
 import { ask, get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { onDay } from "../../lib/format.js";
 import { go } from "../../lib/router.js";
@@ -39,14 +39,10 @@ class MemoryView {
   #whose = h("select", { "aria-label": "Who remembers" });
   #person = h("select", { "aria-label": "About whom", hidden: true });
   #search = h("input", { type: "search", placeholder: "Search memories", "aria-label": "Search memories" });
-  #add = h("button", { type: "button", class: "secondary", onclick: () => this.#addOne() }, "Add a memory");
+  #add = actionButton("Add a memory", () => this.#addOne());
   #summary = h("p", { class: "soft", role: "status" });
   #list = h("ul", { class: "memories", role: "list" });
-  #more = h(
-    "button",
-    { type: "button", class: "quiet", hidden: true, onclick: () => this.#load(true) },
-    "Show more",
-  );
+  #more = actionButton("Show more", () => this.#load(true), "quiet", { hidden: true });
 
   constructor(place, key, person) {
     this.#key = key;
@@ -212,7 +208,7 @@ function personName(guid, devices) {
 function memoryRow(memory, { edit, remove }) {
   const start = memory.message.slice(0, 40);
   const button = (label, onclick) =>
-    h("button", { type: "button", class: "quiet", onclick, "aria-label": `${label}: ${start}` }, label);
+    actionButton(label, onclick, "quiet", { "aria-label": `${label}: ${start}` });
   return h(
     "li",
     { class: "card memory", "data-key": memory.key },

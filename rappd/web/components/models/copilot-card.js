@@ -2,7 +2,7 @@
 
 import { Problem, get, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { attemptIn, problemView } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 import { cardFrame } from "./card-frame.js";
@@ -15,15 +15,11 @@ const REFUSED = "no_access";
 export function copilotCard() {
   const errorPlace = h("div", {});
   const refused = h("p", { hidden: true }, h("span", { class: "sign warn" }, "! "), "GitHub says that this account has no Copilot.");
-  const use = h(
-    "button",
-    {
-      type: "button",
-      class: "primary",
-      hidden: true,
-      onclick: () => attemptIn(errorPlace, () => useServer({ kind: "copilot" }, "GitHub Copilot answers")),
-    },
+  const use = actionButton(
     "Use it",
+    () => attemptIn(errorPlace, () => useServer({ kind: "copilot" }, "GitHub Copilot answers")),
+    "primary",
+    { hidden: true },
   );
   const login = signIn();
   const frame = cardFrame(
@@ -53,7 +49,7 @@ function signIn() {
   let closed = false;
 
   const idle = (problem = null, words = "Sign in to GitHub") => {
-    const button = h("button", { type: "button", class: "secondary", onclick: start }, words);
+    const button = actionButton(words, start);
     fill(place, button, problem && problemView(problem));
   };
   const start = async () => {
@@ -83,11 +79,7 @@ function signIn() {
         ),
         h("p", { class: "code", "aria-label": [...code].join(" ") }, code),
         h("p", { class: "soft" }, "Waiting for GitHub…"),
-        h(
-          "button",
-          { type: "button", class: "quiet", onclick: () => (clearTimeout(timer), idle()) },
-          "Cancel",
-        ),
+        actionButton("Cancel", () => (clearTimeout(timer), idle()), "quiet"),
       ),
     );
     timer = setTimeout(poll, POLL_MS);

@@ -1,6 +1,6 @@
 /** Card of model servers on this computer: those found with their models, or how to install one. */
 
-import { fill, h, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, withCode } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { cardFrame } from "./card-frame.js";
 import { downloadsUnderWay, modelDownload } from "./model-download.js";
@@ -32,7 +32,7 @@ export function localCard() {
       found,
       local.servers.filter(({ agent }) => agent).map(warning),
       usable.length ? usable.map((server) => serverRow(server, used, local.accepted, errorPlace)) : missing(local),
-      h("button", { type: "button", class: "quiet", onclick: look }, "Look again"),
+      actionButton("Look again", look, "quiet"),
     );
   };
   const look = () => serverChoice.dispatchEvent(new Event("change"));
@@ -69,17 +69,13 @@ function serverRow({ server, name, where, models }, used, accepted, errorPlace) 
       "div",
       { class: "field-row" },
       select,
-      h(
-        "button",
-        {
-          type: "button",
-          class: isUsed ? "secondary" : "primary",
-          onclick: () =>
-            attemptIn(errorPlace, () =>
-              useServer({ kind: "local", server, model: select.value }, `${called} answers with ${select.value}`),
-            ),
-        },
+      actionButton(
         isUsed ? "Use this model" : "Use it",
+        () =>
+          attemptIn(errorPlace, () =>
+            useServer({ kind: "local", server, model: select.value }, `${called} answers with ${select.value}`),
+          ),
+        isUsed ? "secondary" : "primary",
       ),
     ),
     download && h("details", { class: "fold" }, h("summary", {}, "Download another model"), download),

@@ -2,7 +2,7 @@
 
 import { Problem, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { openDialog } from "../ui/dialog.js";
 import { routesOf, twins } from "../twins/twins-state.js";
@@ -75,7 +75,7 @@ async function show(body, close, conversation, learn) {
     h(
       "div",
       { class: "dialog-actions dialog-foot" },
-      h("button", { type: "button", class: "quiet", onclick: () => choose("") }, "Automatic"),
+      actionButton("Automatic", () => choose(""), "quiet"),
       h("button", { type: "submit", class: "primary" }, "Use it"),
     ),
   );

@@ -2,7 +2,7 @@
 
 import { postWithEvents } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { bytes, duration } from "../../lib/format.js";
 import { announce } from "../../lib/live-region.js";
 import * as operations from "../../lib/operations.js";
@@ -61,7 +61,7 @@ export const downloadsUnderWay = async () => (await operations.models.downloads(
 function downloadBar(name, cancel) {
   const bar = h("progress", { "aria-label": `Downloading ${name}` });
   const amount = h("span", { class: "soft" }, " asking Ollama…");
-  const button = h("button", { type: "button", class: "quiet small", onclick: cancel }, "Cancel");
+  const button = actionButton("Cancel", cancel, "quiet small");
   let began = 0;
   let first = 0;
   return {

@@ -2,7 +2,7 @@
 
 import { Problem, post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import { routesOf, twins } from "../twins/twins-state.js";
 
 const SOON_MS = 100; // several reasons to ask anew often come together
@@ -34,12 +34,7 @@ export function modelPicker(conversation) {
     const { openModels } = await import("./model-dialog.js"); // few visits need it
     openModels(conversation, () => learnModel(conversation));
   };
-  const element = h(
-    "button",
-    { type: "button", class: "quiet small model-picker", onclick: open },
-    name,
-    icon("chevron", "icon turned"),
-  );
+  const element = actionButton([name, icon("chevron", "icon turned")], open, "quiet small model-picker");
   const draw = () => {
     const provider = daemon.health?.provider;
     element.hidden = !provider || (!daemon.operator && provider.state === "no model");

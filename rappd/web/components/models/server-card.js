@@ -1,6 +1,6 @@
 /** Cards of model servers that are typed in: any OpenAI-compatible one, and Azure. They are tested before they are used. */
 
-import { fill, h, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, withCode } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { field } from "../ui/form-dialog.js";
 import { attemptIn } from "../ui/problem.js";
@@ -157,6 +157,6 @@ function outcomeOf({ works, text, said, server, do: todo, model, seconds, addres
     said && h("p", { class: "soft" }, `It said: “${said}”`),
     todo && !address && h("p", { class: "soft" }, h("span", { "aria-hidden": "true" }, "→ "), withCode(todo)),
     address &&
-      h("button", { type: "button", class: "secondary", onclick: () => propose(address) }, `Use ${address}`),
+      actionButton(`Use ${address}`, () => propose(address)),
   ];
 }

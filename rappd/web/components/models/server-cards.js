@@ -1,7 +1,7 @@
 /** Sources of answers, as cards: this computer, another server, Azure, Copilot, or no model at all. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { clock } from "../../lib/format.js";
 import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
@@ -19,16 +19,12 @@ export function serverCards() {
   const errorPlace = h("div", {});
   const now = h("p", { class: "answers-now" });
   const cards = [localCard(), openaiCard(), azureCard(), copilotCard()];
-  const without = h(
-    "button",
-    {
-      type: "button",
-      class: "quiet",
-      onclick: () => attemptIn(errorPlace, () => useServer({ kind: "none" }, "Answers come without a model")),
-    },
+  const without = actionButton(
     "Use no model",
+    () => attemptIn(errorPlace, () => useServer({ kind: "none" }, "Answers come without a model")),
+    "quiet",
   );
-  const pick = h("button", { type: "button", class: "secondary", onclick: () => openModels() }, "Choose another model");
+  const pick = actionButton("Choose another model", () => openModels());
   let closed = false;
   let looks = 0;
 

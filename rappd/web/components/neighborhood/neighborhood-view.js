@@ -2,8 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { bytes, joinNames, stripControl } from "../../lib/format.js";
-import { fill, h } from "../../lib/dom.js";
-import { listen } from "../../lib/dom.js";
+import { actionButton, fill, h, listen } from "../../lib/dom.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { machines } from "../machines/machines-state.js";
 import { outbox } from "../outbox/outbox-state.js";
@@ -30,8 +29,8 @@ export function neighborhoodView(place) {
   const schedule = h("div", {});
   const bars = workProgress({ cancel: () => attemptIn(workError, () => neighborhood.cancel()) });
   const archived = h("input", { type: "checkbox", id: "snapshot-archived" });
-  const begin = h("button", { type: "button", class: "primary", onclick: take }, "Take a snapshot");
-  const ask = h("button", { type: "button", class: "quiet", onclick: () => probe(true) }, "Refresh");
+  const begin = actionButton("Take a snapshot", take, "primary");
+  const ask = actionButton("Refresh", () => probe(true), "quiet");
   fill(
     place,
     h(

@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { count, stripControl } from "../../lib/format.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { problemView } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
 import { announce } from "../../lib/live-region.js";
@@ -64,8 +64,8 @@ export function openRestore(row, changed) {
     fill(body, rowsOf(plan.now));
     const settled = plan.now.nothing_to_do;
     const parts = partsOf(plan.now); // none where twins are only started again, or files only released
-    const close = h("button", { type: "button", class: "secondary", onclick: () => dialog.close() }, settled ? "Close" : "Cancel");
-    const hatch = h("button", { type: "button", class: "primary", onclick: restore }, parts ? `Hatch ${count(parts, "part")}` : "Restore");
+    const close = actionButton(settled ? "Close" : "Cancel", () => dialog.close());
+    const hatch = actionButton(parts ? `Hatch ${count(parts, "part")}` : "Restore", restore, "primary");
     fill(
       foot,
       h("p", {}, settled ? "Nothing would be written: all of it is here, or stays yours." : "Nothing is written yet."),
@@ -112,7 +112,7 @@ export function openRestore(row, changed) {
   }
 
   function closing() {
-    return h("div", { class: "dialog-actions" }, h("button", { type: "button", class: "secondary", onclick: () => dialog.close() }, "Close"));
+    return h("div", { class: "dialog-actions" }, actionButton("Close", () => dialog.close()));
   }
 }
 

@@ -1,6 +1,6 @@
 /** The snapshots, the newest first: what each holds, whether it can be restored, and two side by side. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { differences, summary } from "../eggs/egg-diff.js";
 import { stripControl } from "../../lib/format.js";
 import { attemptIn } from "../ui/problem.js";
@@ -80,7 +80,7 @@ function comparison(snapshots) {
       { class: "nb-pick" },
       before,
       after,
-      h("button", { type: "button", class: "secondary", onclick: compare }, "Compare"),
+      actionButton("Compare", compare),
     ),
     errorPlace,
     result,

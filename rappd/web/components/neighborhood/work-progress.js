@@ -1,7 +1,7 @@
 /** Progress of a snapshot, drill or restore: a bar for each machine, or one for the parts that are hatched. */
 
 import { bytes, stripControl } from "../../lib/format.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 
 const STATES = { asking: "asking", failed: "failed", done: "done" };
 const TITLES = { snapshot: "Taking a snapshot…", drill: "Trying whether it can be restored…", restore: "Restoring…" };
@@ -10,7 +10,7 @@ const TITLES = { snapshot: "Taking a snapshot…", drill: "Trying whether it can
 export function workProgress({ cancel = null } = {}) {
   const title = h("p", { class: "nb-work-title" });
   const bars = h("ul", { class: "nb-bars", role: "list" });
-  const button = cancel && h("button", { type: "button", class: "secondary", onclick: cancel }, "Cancel");
+  const button = cancel && actionButton("Cancel", cancel);
   const element = h(
     "div",
     { class: "nb-work", role: "group", "aria-label": "Progress", hidden: true },

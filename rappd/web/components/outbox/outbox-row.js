@@ -1,6 +1,6 @@
 /** One row of the outbox with its state; it can be retried or dropped. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { outbox as waiting } from "../../lib/operations.js";
 import { stripControl } from "../../lib/format.js";
 import { troubleOf } from "../machines/machine-words.js";
@@ -34,7 +34,7 @@ export function outboxRow(row, { brief = false } = {}) {
   const to = stripControl(row.to);
   const { id } = row;
   const button = (label, kind, onclick) =>
-    h("button", { type: "button", class: kind, "aria-label": `${label} ${called(row)}`, onclick }, label);
+    actionButton(label, onclick, kind, { "aria-label": `${label} ${called(row)}` });
   const retry = () =>
     attemptIn(errorPlace, async () => {
       await waiting.retry({ id });

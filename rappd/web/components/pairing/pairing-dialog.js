@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, withCode } from "../../lib/dom.js";
 import { pairings } from "../../lib/operations.js";
 import { orShowFailure } from "../agents/failed-files.js";
 import { trustPeer } from "../eggs/signers.js";
@@ -131,8 +131,8 @@ export function openPairing(row) {
       h(
         "div",
         { class: "verdicts", role: "group", "aria-label": "Are the words the same?" },
-        h("button", { type: "button", class: "secondary", onclick: say(false) }, "Different"),
-        h("button", { type: "button", class: "secondary", onclick: say(true) }, "Same words"),
+        actionButton("Different", say(false)),
+        actionButton("Same words", say(true)),
       ),
     ];
   }
@@ -162,7 +162,7 @@ export function openPairing(row) {
       ),
       h("p", { class: "soft" }, "What it may do here, and ending it, are on its page."),
       trust,
-      buttons(see, h("button", { type: "button", class: "primary", onclick: close }, "Close")),
+      buttons(see, actionButton("Close", close, "primary")),
     ];
   }
 
@@ -177,13 +177,13 @@ export function openPairing(row) {
         withCode(said),
       ),
       now.do && h("p", { class: "soft" }, h("span", { "aria-hidden": "true" }, "→ "), withCode(now.do)),
-      buttons(h("button", { type: "button", class: "primary", onclick: close }, "Close")),
+      buttons(actionButton("Close", close, "primary")),
     ];
   }
 
   function stopButton() {
     const stop = () => attemptIn(errorPlace, () => pairing.stop());
-    return h("button", { type: "button", class: "secondary", onclick: stop }, "Stop");
+    return actionButton("Stop", stop);
   }
   return dialog;
 }

@@ -3,7 +3,7 @@
 import { staleList } from "../ui/stale-list.js";
 import { firstSentence, onDay, stripControl, stripControlLines } from "../../lib/format.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import { facts, nameOf, named, presence, short, troubleOf, wayOut } from "../machines/machine-words.js";
 import { openNote, openRenamePeer, openRevoke } from "../machines/machine-dialogs.js";
 import { machines } from "../machines/machines-state.js";
@@ -35,12 +35,8 @@ export function peerPage(place, fingerprint) {
       h(
         "div",
         { class: "card-actions" },
-        h(
-          "button",
-          { type: "button", class: "secondary", onclick: () => openRenamePeer(row(), again) },
-          "Rename",
-        ),
-        h("button", { type: "button", class: "secondary", onclick: () => openNote(row(), again) }, "Note"),
+        actionButton("Rename", () => openRenamePeer(row(), again)),
+        actionButton("Note", () => openNote(row(), again)),
       ),
     ),
     errorPlace,
@@ -165,11 +161,7 @@ export function peerPage(place, fingerprint) {
           { class: "soft" },
           "Revoked, it may do nothing here, at once. To trust it again you pair anew.",
         ),
-        h(
-          "button",
-          { type: "button", class: "secondary ends", onclick: () => openRevoke(peer, () => go("machines")) },
-          "Revoke…",
-        ),
+        actionButton("Revoke…", () => openRevoke(peer, () => go("machines")), "secondary ends"),
       ]),
     );
   }

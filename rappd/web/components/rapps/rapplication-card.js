@@ -2,7 +2,7 @@
 
 import { post } from "../../lib/api.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import { agentsChanged } from "../agents/agent-import.js";
 import { reachOf } from "../agents/reach.js";
 import { attemptIn } from "../ui/problem.js";
@@ -48,27 +48,19 @@ export function rapplicationCard(rapp) {
         h("a", { class: "button secondary", href: path, "aria-label": `Open ${rapp.name}` }, "Open"),
       daemon.operator &&
         !rapp.installed &&
-        h(
-          "button",
-          {
-            type: "button",
-            class: "secondary",
-            onclick: change("install", "installed", ["uninstall", "removed"]),
-            "aria-label": `Install ${rapp.name}`,
-          },
+        actionButton(
           "Install",
+          change("install", "installed", ["uninstall", "removed"]),
+          "secondary",
+          { "aria-label": `Install ${rapp.name}` },
         ),
       daemon.operator &&
         rapp.installed &&
-        h(
-          "button",
-          {
-            type: "button",
-            class: "quiet",
-            onclick: change("uninstall", "removed", ["install", "installed"]),
-            "aria-label": `Remove ${rapp.name}`,
-          },
+        actionButton(
           "Remove",
+          change("uninstall", "removed", ["install", "installed"]),
+          "quiet",
+          { "aria-label": `Remove ${rapp.name}` },
         ),
     ),
   );

@@ -1,6 +1,6 @@
 /** Sessions with phones: which one phones join, and going back to an older one. */
 
-import { h, fill } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { clock, count, day } from "../../lib/format.js";
 import * as operations from "../../lib/operations.js";
 import { keyedList } from "../ui/keyed-list.js";
@@ -30,7 +30,7 @@ export function sessionList() {
 function card(row, trouble) {
   const title = h("h3", {});
   const state = h("p", {});
-  const open = h("button", { type: "button", class: "secondary", onclick: () => attemptIn(trouble, reopen) }, "Bring phones here");
+  const open = actionButton("Bring phones here", () => attemptIn(trouble, reopen));
   const element = h(
     "li",
     { class: "card machine", "data-session": row.id },

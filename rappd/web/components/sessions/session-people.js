@@ -1,6 +1,6 @@
 /** The participants who answer in a session: the one that needs no name, and guests on other machines. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { sessions } from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 
@@ -48,7 +48,7 @@ export function sessionPeople(id) {
       "li",
       {},
       h("span", {}, name, " ", h("span", { class: "soft" }, mark)),
-      h("button", { type: "button", class: "quiet small", "aria-label": `Remove ${name}`, onclick: out }, "Remove"),
+      actionButton("Remove", out, "quiet small", { "aria-label": `Remove ${name}` }),
     );
   }
 

@@ -2,7 +2,7 @@
 
 import { autoscroll } from "../../lib/autoscroll.js";
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import { markdown } from "../chat/markdown.js";
 import { eggs } from "../../lib/operations.js";
 import { attemptIn, problemView } from "../ui/problem.js";
@@ -16,12 +16,12 @@ export function sessionView(main, id) {
   const stream = new SessionStream(id);
   const heading = h("h1", { class: "visually-hidden", tabindex: -1 }, "Session with phones");
   const title = h("p", { role: "status" });
-  const clear = h("button", { type: "button", class: "quiet small", onclick: () => act(() => stream.clear()) }, "Clear screens");
-  const end = h("button", { type: "button", class: "quiet small", onclick: () => act(() => stream.end()) }, "Close session");
+  const clear = actionButton("Clear screens", () => act(() => stream.clear()), "quiet small");
+  const end = actionButton("Close session", () => act(() => stream.end()), "quiet small");
   const bring = h("button", { type: "button", class: "secondary small", hidden: true, onclick: () => act(() => stream.bringPhones()) }, "Bring phones here");
   const people = sessionPeople(stream.id);
   let drawnPeople = null;
-  const pack = h("button", { type: "button", class: "quiet small", onclick: () => act(() => saveEgg(id)) }, "Save as egg");
+  const pack = actionButton("Save as egg", () => act(() => saveEgg(id)), "quiet small");
   const list = h("ol", { class: "turns session-events" });
   const column = h("div", { class: "chat-column" }, list);
   const scroller = h("div", { class: "chat-scroll", tabindex: 0, role: "region", "aria-label": "Session" }, column);
@@ -156,7 +156,7 @@ function line(name, ...said) {
 
 function againButton(asked, say) {
   const again = () => say(asked.text, asked.to);
-  return h("button", { type: "button", class: "quiet small", "data-again": asked.text, onclick: again }, "Ask again");
+  return actionButton("Ask again", again, "quiet small", { "data-again": asked.text });
 }
 
 /** The form: whom to ask, the text, Send. What could not be sent stays, and goes with the same id. */

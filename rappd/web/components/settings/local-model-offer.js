@@ -1,7 +1,7 @@
 /** Asks the operator whether a model server that was found on this computer may answer. */
 
 import { daemon } from "../../lib/daemon-state.js";
-import { fill, h, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, withCode } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { store, stored } from "../../lib/storage.js";
 import { attemptIn } from "../ui/problem.js";
@@ -41,8 +41,8 @@ export function localModelOffer(element) {
       h(
         "div",
         { class: "offer-actions" },
-        h("button", { type: "button", class: "primary", onclick: () => use(offered) }, "Use it"),
-        h("button", { type: "button", class: "secondary", onclick: () => notNow(offered) }, "Cancel"),
+        actionButton("Use it", () => use(offered), "primary"),
+        actionButton("Cancel", () => notNow(offered)),
       ),
     );
   const use = async (offered) => {

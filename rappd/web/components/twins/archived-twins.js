@@ -3,7 +3,7 @@
 import { staleList } from "../ui/stale-list.js";
 import { bytes, count, onDay, joinNames } from "../../lib/format.js";
 import { forgetConversation } from "../chat/conversation.js";
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
@@ -73,25 +73,17 @@ export function archivedTwins(place) {
       h(
         "div",
         { class: "card-actions" },
-        h(
-          "button",
-          {
-            type: "button",
-            class: "secondary",
-            "aria-label": `Bring ${name} back`,
-            onclick: () => attemptIn(errorPlace, () => bringBack(record, list.refresh)),
-          },
+        actionButton(
           "Bring back",
+          () => attemptIn(errorPlace, () => bringBack(record, list.refresh)),
+          "secondary",
+          { "aria-label": `Bring ${name} back` },
         ),
-        h(
-          "button",
-          {
-            type: "button",
-            class: "quiet",
-            "aria-label": `Delete ${name}`,
-            onclick: () => openEnding(record, list.refresh),
-          },
+        actionButton(
           "Delete",
+          () => openEnding(record, list.refresh),
+          "quiet",
+          { "aria-label": `Delete ${name}` },
         ),
       ),
     );
@@ -148,8 +140,8 @@ function openEnding(record, refresh) {
         h(
           "div",
           { class: "dialog-actions" },
-          h("button", { type: "button", class: "secondary", onclick: close }, "Cancel"),
-          h("button", { type: "button", class: "secondary ends", onclick: end }, "Delete"),
+          actionButton("Cancel", close),
+          actionButton("Delete", end, "secondary ends"),
         ),
       );
     },

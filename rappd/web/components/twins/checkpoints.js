@@ -2,7 +2,7 @@
 
 import { staleList } from "../ui/stale-list.js";
 import { bytes, clock, count, onDay, joinNames } from "../../lib/format.js";
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 import { openDialog } from "../ui/dialog.js";
@@ -42,15 +42,11 @@ export function checkpoints(key, name, changed) {
           [one.files !== null && count(one.files, "file"), bytes(one.size)].filter(Boolean).join(", "),
         ),
       ),
-      h(
-        "button",
-        {
-          type: "button",
-          class: "quiet",
-          "aria-label": `Go back to ${when(one)}`,
-          onclick: () => attemptIn(errorPlace, () => look(one)),
-        },
+      actionButton(
         "Go back",
+        () => attemptIn(errorPlace, () => look(one)),
+        "quiet",
+        { "aria-label": `Go back to ${when(one)}` },
       ),
     );
 
@@ -91,8 +87,8 @@ export function checkpoints(key, name, changed) {
           h(
             "div",
             { class: "dialog-actions" },
-            h("button", { type: "button", class: "secondary", onclick: close }, "Leave it"),
-            h("button", { type: "button", class: "secondary", onclick: go }, "Go back"),
+            actionButton("Leave it", close),
+            actionButton("Go back", go),
           ),
         );
       },
@@ -111,7 +107,7 @@ export function checkpoints(key, name, changed) {
 
   return {
     element: h("div", {}, errorPlace, place),
-    control: h("button", { type: "button", class: "quiet", onclick: make }, "Save a checkpoint"),
+    control: actionButton("Save a checkpoint", make, "quiet"),
     close: list.close,
   };
 }

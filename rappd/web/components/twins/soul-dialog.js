@@ -2,7 +2,7 @@
 
 import { formDialog, field } from "../ui/form-dialog.js";
 import { clock, timeOrDay } from "../../lib/format.js";
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
@@ -60,15 +60,11 @@ export async function openSoul({ key, name }, changed = () => twins.touch()) {
               `${number}`,
               h("span", { class: "soft" }, ` replaced ${when(at)}${why ? `, ${why}` : ""}`),
             ),
-            h(
-              "button",
-              {
-                type: "button",
-                class: "quiet",
-                "aria-label": `Put soul ${number} in force`,
-                onclick: async () => (await attemptIn(errorPlace, () => restore(number))) && dialog.close(),
-              },
+            actionButton(
               "Restore",
+              async () => (await attemptIn(errorPlace, () => restore(number))) && dialog.close(),
+              "quiet",
+              { "aria-label": `Put soul ${number} in force` },
             ),
           ),
         ),

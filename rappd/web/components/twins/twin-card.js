@@ -2,7 +2,7 @@
 
 import { Problem } from "../../lib/api.js";
 import { buddyLine } from "../cartridges/buddy.js";
-import { breakable, fill, h } from "../../lib/dom.js";
+import { actionButton, breakable, fill, h } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { menuButton } from "../ui/menu.js";
 import { canSend, openSending } from "../outbox/egg-sending.js";
@@ -69,11 +69,7 @@ export function twinActions(row, errorPlace) {
       },
       "Chat",
     ),
-    h(
-      "button",
-      { type: "button", class: "quiet", "aria-label": `Pack ${name}`, onclick: () => eggOf(key).pack(row()) },
-      "Pack",
-    ),
+    actionButton("Pack", () => eggOf(key).pack(row()), "quiet", { "aria-label": `Pack ${name}` }),
     menuButton("More", `More for ${name}`, () => menu(row(), errorPlace)),
   ];
 }

@@ -5,7 +5,7 @@ import { staleList } from "../ui/stale-list.js";
 import { count, onDay } from "../../lib/format.js";
 import { buddyLine } from "../cartridges/buddy.js";
 import { checkpoints } from "./checkpoints.js";
-import { fill, h, icon } from "../../lib/dom.js";
+import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import * as operations from "../../lib/operations.js";
 import { quarantinedFiles, quarantinedList } from "../agents/quarantined-files.js";
 import { agentsChanged, chooseFile } from "../agents/agent-import.js";
@@ -92,14 +92,9 @@ export function twinPage(place, key, tryIt) {
   }
 
   const back = (twin) =>
-    h(
-      "button",
-      {
-        type: "button",
-        class: "secondary",
-        onclick: () => attemptIn(errorPlace, () => bringBack({ hash: key, name: twin.name }, list.refresh)),
-      },
+    actionButton(
       "Bring back",
+      () => attemptIn(errorPlace, () => bringBack({ hash: key, name: twin.name }, list.refresh)),
     );
 
   const soulPart = (twin) =>
@@ -111,15 +106,7 @@ export function twinPage(place, key, tryIt) {
         twin.soul || "It has none yet.",
       ),
       twin.state !== "archived" &&
-        h(
-          "button",
-          {
-            type: "button",
-            class: "quiet",
-            onclick: () => attemptIn(errorPlace, () => openSoul(twin, list.refresh)),
-          },
-          "Edit soul",
-        ),
+        actionButton("Edit soul", () => attemptIn(errorPlace, () => openSoul(twin, list.refresh)), "quiet"),
     );
 
   function agentsPart(twin, files, held) {

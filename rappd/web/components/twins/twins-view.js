@@ -2,7 +2,7 @@
 
 import { staleList } from "../ui/stale-list.js";
 import { chooseEgg } from "../eggs/egg-import.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { twinCard } from "./twin-card.js";
 import { openNewTwin } from "./twin-dialogs.js";
 import { twins } from "./twins-state.js";
@@ -93,7 +93,7 @@ export function twinsView(place) {
   };
 }
 
-const newTwin = (kind) => h("button", { type: "button", class: kind, onclick: openNewTwin }, "New twin");
+const newTwin = (kind) => actionButton("New twin", openNewTwin, kind);
 
 function empty() {
   return h(

@@ -1,6 +1,6 @@
 /** A modal dialog (`<dialog>`): closes by Esc, its button, or a click beside it; gives the focus back. */
 
-import { h, icon } from "../../lib/dom.js";
+import { actionButton, h, icon } from "../../lib/dom.js";
 import { keepReachable } from "./toast.js";
 
 let count = 0;
@@ -22,11 +22,7 @@ export function openDialog({ title, build, wide = false, closed = () => undefine
         "header",
         { class: "dialog-head" },
         h("h2", { id: label, tabindex: -1, autofocus: true }, title),
-        h(
-          "button",
-          { type: "button", class: "quiet only-icon", "aria-label": "Close", onclick: close },
-          icon("close"),
-        ),
+        actionButton(icon("close"), close, "quiet only-icon", { "aria-label": "Close" }),
       ),
       build(close),
     ),

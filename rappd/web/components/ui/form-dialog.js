@@ -1,6 +1,6 @@
 /** A dialog that asks for a few words and then does something with them. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { attemptIn } from "./problem.js";
 import { openDialog } from "./dialog.js";
 
@@ -24,7 +24,7 @@ export function formDialog({ title, verb, fields, run, before = null, after = nu
       h(
         "div",
         { class: "dialog-actions" },
-        h("button", { type: "button", class: "secondary", onclick: close }, "Cancel"),
+        actionButton("Cancel", close),
         button,
       ),
     );

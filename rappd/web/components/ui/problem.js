@@ -1,6 +1,6 @@
 /** Shows a problem where it arose: what happened, then what to do. Never a toast. */
 
-import { fill, h, icon, withCode } from "../../lib/dom.js";
+import { actionButton, fill, h, icon, withCode } from "../../lib/dom.js";
 
 /** Takes a `Problem` or `{error, todo}`; gives a paragraph pair with `role="alert"` unless `quiet`. */
 export function problemView(problem, { quiet = false, dismiss = null, action = null } = {}) {
@@ -19,11 +19,7 @@ export function problemView(problem, { quiet = false, dismiss = null, action = n
         action,
       ),
     dismiss &&
-      h(
-        "button",
-        { type: "button", class: "quiet only-icon", "aria-label": "Dismiss", onclick: dismiss },
-        icon("close"),
-      ),
+      actionButton(icon("close"), dismiss, "quiet only-icon", { "aria-label": "Dismiss" }),
   );
 }
 

@@ -1,7 +1,7 @@
 /** Progress of an operation: its phase in per cent, amount, rate, and after three seconds the time left. */
 
 import { bytes, duration } from "../../lib/format.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 
 const TELL_MS = 3000;
 const PHASES = {
@@ -24,7 +24,7 @@ export function progressLine(words, { cancel = null } = {}) {
   const bar = h("progress", { "aria-label": words });
   const text = h("span", {}, words);
   const amount = h("span", { class: "soft" });
-  const button = cancel && h("button", { type: "button", class: "quiet small", onclick: cancel }, "Cancel");
+  const button = cancel && actionButton("Cancel", cancel, "quiet small");
   let now = "";
   let began = performance.now();
   return {

@@ -1,6 +1,6 @@
 /** Finished things, with what undoes them. Errors never come here. */
 
-import { h, withCode } from "../../lib/dom.js";
+import { actionButton, h, withCode } from "../../lib/dom.js";
 
 const SECONDS = 6;
 const AT_ONCE = 3;
@@ -33,7 +33,7 @@ export function toast(text, { actions = [], seconds = SECONDS, focus = false } =
     if (held) focusNear(back);
   };
   for (const { label, run } of actions) {
-    element.append(h("button", { type: "button", class: "quiet", onclick: () => (close(), run()) }, label));
+    element.append(actionButton(label, () => (close(), run()), "quiet"));
   }
   pauseable(element, seconds * 1000, close);
   element.dataset.text = text;

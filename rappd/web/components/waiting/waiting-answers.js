@@ -1,6 +1,6 @@
 /** The answers to each kind of matter that waits: the dialogs and requests that exist for it elsewhere, from one place. */
 
-import { h } from "../../lib/dom.js";
+import { actionButton, h } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { agents, eggs, pairings } from "../../lib/operations.js";
 import { agentsChanged } from "../agents/agent-import.js";
@@ -38,7 +38,7 @@ export const nameOfKind = ({ kind, path }) =>
 /** The controls that answer a matter; what goes wrong appears in `problem`. */
 export function answersTo(row, problem) {
   const button = (text, kind, run) =>
-    h("button", { type: "button", class: kind, "aria-label": `${text}: ${row.what}`, onclick: run }, text);
+    actionButton(text, run, kind, { "aria-label": `${text}: ${row.what}` });
   const link = (text, href) => h("a", { class: "button secondary", href, "aria-label": `${text}: ${row.what}` }, text);
   const attempt = (work) => () => attemptIn(problem, work).then(() => waiting.touch());
   const controls = {

@@ -1,8 +1,7 @@
 /** The list of all that waits for the owner: first what needs an answer, with its answers, then news to be read. */
 
-import { h, withCode } from "../../lib/dom.js";
+import { actionButton, h, listen, withCode } from "../../lib/dom.js";
 import { timeOrDay } from "../../lib/format.js";
-import { listen } from "../../lib/dom.js";
 import { keyedList } from "../ui/keyed-list.js";
 import { attemptIn } from "../ui/problem.js";
 import { answersTo, nameOfKind } from "./waiting-answers.js";
@@ -12,7 +11,7 @@ import { waiting } from "./waiting-state.js";
 export function waitingList(place) {
   const asks = keyedList("ul", "cards waiting-cards", ({ key }) => key, card);
   const news = keyedList("ul", "cards waiting-cards", ({ key }) => key, card);
-  const all = h("button", { type: "button", class: "quiet small", onclick: () => dismissAll() }, "Dismiss all news");
+  const all = actionButton("Dismiss all news", () => dismissAll(), "quiet small");
   const tell = h("button", { type: "button", class: "quiet small", onclick: () => waiting.want(!waiting.wanted) });
   const problem = h("div", {});
   const asksPart = part("Needs your answer", asks.element);

@@ -1,7 +1,7 @@
 /** Workflows: what each asks, running one in the session that phones are in, and approving a foreign one. */
 
 import { Problem } from "../../lib/api.js";
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { count } from "../../lib/format.js";
 import * as operations from "../../lib/operations.js";
@@ -69,7 +69,7 @@ function card(row, { trouble, running, change, begin }) {
   const actions = h("div", { class: "card-actions" });
   const element = h("li", { class: "card machine", "data-workflow": row.name }, h("div", { class: "card-words" }, title, words, why), actions);
   const button = (text, kind, work) =>
-    h("button", { type: "button", class: kind, "aria-label": `${text}: ${row.title}`, onclick: work }, text);
+    actionButton(text, work, kind, { "aria-label": `${text}: ${row.title}` });
   const update = (newer) => {
     row = newer;
     const run = running(row);
@@ -128,7 +128,7 @@ function read(row, trouble, change) {
           found.workflow.about && h("p", {}, found.workflow.about),
           found.foreign && foreign(found),
           h("ol", {}, steps),
-          found.foreign && h("button", { type: "button", class: "primary", onclick: approve }, "Approve exactly this"),
+          found.foreign && actionButton("Approve exactly this", approve, "primary"),
         );
       },
     });

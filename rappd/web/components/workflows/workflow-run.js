@@ -1,6 +1,6 @@
 /** A run of a workflow in its session: how far it is, its controls, and the Coordinator's questions, folded to a line. */
 
-import { fill, h } from "../../lib/dom.js";
+import { actionButton, fill, h } from "../../lib/dom.js";
 
 /** True while a run is neither done nor aborted. */
 export const isUnderWay = (run) => Boolean(run) && ["running", "paused"].includes(run.status);
@@ -15,7 +15,7 @@ export function runBar(control) {
   const words = h("p", { class: "run-position", role: "status" });
   const actions = h("div", { class: "run-actions" });
   const element = h("div", { class: "run-bar", hidden: true, role: "group", "aria-label": "Workflow" }, words, actions);
-  const button = (text, action) => h("button", { type: "button", class: "secondary small", onclick: () => control(action) }, text);
+  const button = (text, action) => actionButton(text, () => control(action), "secondary small");
   let drawn = "";
   return {
     element,
