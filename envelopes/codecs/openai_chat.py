@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 from typing import Any
 
 import msgspec
@@ -204,12 +205,13 @@ def split(
 
 def results_at_end(history: Sequence[Message]) -> list[ToolResult]:
     """The results with which a history ends."""
-    found: list[ToolResult] = []
-    for message in reversed(history):
-        if message["role"] != "tool":
-            break
-        found.append(ToolResult(message["tool_call_id"], message["content"], str(message.get("name") or "")))
-    return found[::-1]
+    return results_at_beginning(history[::-1])[::-1]
+
+
+def results_at_beginning(history: Sequence[Message]) -> list[ToolResult]:
+    """The results with which a history begins."""
+    begin = takewhile(lambda message: message["role"] == "tool", history)
+    return [ToolResult(one["tool_call_id"], one["content"], str(one.get("name") or "")) for one in begin]
 
 
 def content_of(content: object, where: str) -> tuple[str, list[Picture]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -16,8 +16,9 @@ from agents.errors import ModelUnavailableError
 from envelopes.codecs import openai_chat
 from envelopes.codecs.chat import ChatRequest
 from envelopes.codecs.openai_chat import OpenAIRequest
-from envelopes.envelope import as_uuid
+from envelopes.envelope import Envelope, as_uuid
 from envelopes.errors import ReportableError
+from envelopes.program_input import ToolResult
 from rappd.dispatch.envelope_rows import thread_of
 from rappd.dispatch.paused_turns import came_to_nothing, continuation
 from rappd.dispatch.turns import Turn
@@ -168,11 +169,8 @@ async def begin_turn(
         thread = await daemon.store.find_thread(answer.thread)
         named = orjson.loads(thread.session) if thread.session else named
         brings, follows = replace(brings, continues=answer.id), answer.id
-        names = {call["id"]: call["name"] for call in answer.data["tool_calls"]}
-        data["tool_results"] = [
-            {"call": one.call, "name": names[one.call], "content": one.content} for one in asked.results
-        ]
-        asked = replace(asked, history=[_named(one, names) for one in asked.history])
+        data["tool_results"] = results_for(answer, asked.results)
+        asked = replace(asked, history=with_names(answer, asked.history))
     if earlier is None:
         earlier = await _recorded_before(request, program, target, asked)
     chat = ChatRequest(
@@ -190,10 +188,24 @@ def _via(request: web.Request, program: Program) -> str:
     return found
 
 
-def _named(message: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """A result with the name of its tool, which not every request repeats."""
-    name = names.get(message.get("tool_call_id", ""))
-    return {**message, "name": name} if name else message
+def results_for(answer: Envelope, results: Sequence[ToolResult]) -> list[dict[str, Any]]:
+    """The results of an answer's calls as the record has them."""
+    names = _names_of_calls(answer)
+    return [{"call": one.call, "name": names[one.call], "content": one.content} for one in results]
+
+
+def with_names(answer: Envelope, history: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The history with the names of an answer's calls at their results, which not every request repeats."""
+    names = _names_of_calls(answer)
+    found = []
+    for message in history:
+        name = names.get(message.get("tool_call_id", ""))
+        found.append({**message, "name": name} if name else message)
+    return found
+
+
+def _names_of_calls(answer: Envelope) -> dict[str, str]:
+    return {call["id"]: call["name"] for call in answer.data["tool_calls"]}
 
 
 async def repeated_id(request: web.Request, program: Program) -> str:

@@ -11,11 +11,12 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from envelopes.codecs import openai_responses
-from envelopes.codecs.openai_chat import OpenAIRequest, UnsupportedFieldError
+from envelopes.codecs.openai_chat import OpenAIRequest, UnsupportedFieldError, results_at_beginning
 from envelopes.codecs.openai_responses import CALL, MESSAGE, RESPONSE, ResponseEvents, id_of, turn_of
 from envelopes.envelope import DONE, NOTE, THREAD, Envelope, new_id
 from envelopes.errors import ReportableError
 from rappd.dispatch.envelope_rows import now
+from rappd.dispatch.paused_turns import NoSuchCallError, continuation
 from rappd.dispatch.turns import Turn
 from rappd.errors import ConflictError, NotFoundError
 from rappd.listeners.bodies import ok
@@ -30,12 +31,14 @@ from rappd.listeners.openai import (
     pieces,
     problem,
     repeated_id,
+    results_for,
+    with_names,
 )
 from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken
 from rappd.listeners.program_turns import RefusedTurnError, reply_of
 from rappd.listeners.programs import BRAINSTEM, Program, speaking_for, target_of
 from rappd.listeners.recorded_program_turns import resumed
-from rappd.store.conversation_table import asked_query, remove, turns_query
+from rappd.store.conversation_table import TurnStart, asked_query, remove, turns_query
 from rappd.transcript.model_history import history_of
 
 routes = web.RouteTableDef()
@@ -77,10 +80,17 @@ async def create(request: web.Request, program: Program) -> web.StreamResponse:
     before = await _recorded(program, asked.previous) if asked.previous else None
     if before is not None and before.answer is None:
         raise ConflictError("The previous response is not there yet.", do="Wait until it is completed.")
-    earlier = None
+    earlier, more = None, {}
     if before is not None:
+        results = asked.results or results_at_beginning(asked.history)
+        if results and not asked.results:  # a sentence comes behind them
+            answer, _ = await continuation(program.daemon.dispatcher, program.sender, results)
+            if answer.id != before.turn:
+                raise NoSuchCallError
+            more["tool_results"] = results_for(answer, results)
+            asked = replace(asked, history=with_names(answer, asked.history))
         earlier = await history_of(
-            program.daemon.store, before.thread, before.turn, results_follow=bool(asked.results)
+            program.daemon.store, before.thread, before.turn, results_follow=bool(results)
         )
     asked = replace(asked, history=await _resolved(program, asked.history))
     created = int(time.time())
@@ -94,7 +104,7 @@ async def create(request: web.Request, program: Program) -> web.StreamResponse:
         earlier=earlier,
         session=await _session_of(program, before) if before is not None else "",
         follows=before.turn if before is not None else None,
-        more={_RECORDED: {**kept, "created": created, "model": target.id}},
+        more={**more, _RECORDED: {**kept, "created": created, "model": target.id}},
     )
     if not asked.background:
         cancel_when_gone(request, turn)
@@ -134,8 +144,7 @@ async def delete(request: web.Request, program: Program) -> web.Response:
     data = {"kind": f"{_DELETED} {found.turn}", "text": ""}
     note = Envelope(new_id(), program.sender, program.sender, NOTE, data, {THREAD: found.thread})
     await daemon.dispatcher.record_first(note)
-    starts = await daemon.store.rows(*turns_query(found.thread))
-    if starts and starts[-1][1] == found.turn:  # nothing was said after it
+    if await _is_all_deleted(program, found.thread):
         await daemon.store.change(remove(found.thread, now()))
     id = id_of(RESPONSE, found.turn)
     return ok({"id": id, "object": "response.deleted", "deleted": True})
@@ -242,6 +251,15 @@ async def _recorded(program: Program, id: str) -> _Recorded:
     if thread and await daemon.store.noted(thread, f"{_DELETED} {turn}"):
         raise NoSuchResponseError(id)
     return _Recorded(turn, thread, str(asked.get("model", "")), asked, int(asked.get("created", 0)), answer)
+
+
+async def _is_all_deleted(program: Program, thread: str) -> bool:
+    """True where no turn of a conversation is left, be it a response's or another's."""
+    store = program.daemon.store
+    for row in reversed(await store.rows(*turns_query(thread))):
+        if not await store.noted(thread, f"{_DELETED} {TurnStart(*row).id}"):
+            return False
+    return True
 
 
 async def _session_of(program: Program, found: _Recorded) -> str:

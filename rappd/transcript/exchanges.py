@@ -184,11 +184,15 @@ def calls_in_words(data: dict[str, Any]) -> str:
 
 
 def results_in_words(data: dict[str, Any]) -> str:
-    """The beginning of a turn with which a program gives results of its own tools: a paragraph for each; else ""."""
+    """The beginning of a turn with which a program gives results of its own tools; else "".
+
+    A paragraph for each, and one for the sentence behind them.
+    """
     results = data.get("tool_results")
     if not isinstance(results, list):
         return ""
-    return "\n\n".join(f"{one.get('name')}: {one.get('content')}" for one in results if isinstance(one, dict))
+    paragraphs = [f"{one.get('name')}: {one.get('content')}" for one in results if isinstance(one, dict)]
+    return "\n\n".join(filter(None, (*paragraphs, data.get("user_input"))))
 
 
 def _turn_of(sender: str, waiting: dict[str, Exchange]) -> Exchange | None:

@@ -47,9 +47,10 @@ def messages_of(turns: Sequence[Exchange], *, results_follow: bool) -> list[dict
         results = turn.asked.data.get("tool_results")
         if isinstance(results, list):
             found += [_result(one) for one in results if isinstance(one, dict)]
-        else:
+        if not isinstance(results, list) or turn.asked.data.get("user_input"):
             pictures = {"pictures": list(turn.asked.pictures)} if turn.asked.pictures else {}
-            found.append({"role": "user", "content": turn.asked.text, **pictures})
+            text = turn.asked.data["user_input"] if isinstance(results, list) else turn.asked.text
+            found.append({"role": "user", "content": text, **pictures})
         has_results = results_follow
         if place + 1 < len(answered):
             following = answered[place + 1].asked

@@ -221,6 +221,38 @@ def test_calls_whose_results_never_came_are_left_out(daemon: RunningDaemon, mode
     assert not any(one.get("tool_calls") for one in model.asked[1]["messages"])
 
 
+def test_results_with_a_sentence_behind_them_follow_their_calls(
+    daemon: RunningDaemon, model: FakeModel
+) -> None:
+    """A result without its call is refused by model servers."""
+    model.will(calls(("weather", {"place": "Rome"})), says("Sunny, so no."), says("Yes."))
+    first = create(daemon, "an umbrella for Rome?", tools=[WEATHER])
+    id = first["output"][0]["call_id"]
+    results = [{"type": "function_call_output", "call_id": id, "output": "sun"}]
+    more = [*results, {"role": "user", "content": "do I need it?"}]
+    second = create(daemon, more, previous_response_id=first["id"], tools=[WEATHER])
+    create(daemon, "Sure?", previous_response_id=second["id"])
+    for number in (1, 2):
+        messages = [one for one in model.asked[number]["messages"] if one["role"] != "system"]
+        assert [one["role"] for one in messages][:4] == ["user", "assistant", "tool", "user"]
+        assert messages[1]["tool_calls"][0]["id"] == messages[2]["tool_call_id"] == id
+        assert messages[3]["content"] == "do I need it?"
+    turns = turns_of(daemon, thread_of(daemon, "an umbrella for Rome?"))
+    assert turns[1]["user"] == "weather: sun\n\ndo I need it?"
+    foreign = [{**results[0], "call_id": f"{id[:-1]}9"}, more[1]]
+    assert create(daemon, foreign, 404, previous_response_id=first["id"])["error"]["code"] == "no_such_call"
+
+
+def test_a_conversation_is_listed_while_a_turn_of_it_is_left(daemon: RunningDaemon, model: FakeModel) -> None:
+    model.will(says("One."), says("Two."))
+    first = create(daemon, "keep what is left")
+    second = create(daemon, "and this", previous_response_id=first["id"])
+    assert daemon.request("DELETE", f"/v1/responses/{second['id']}").status == 200
+    assert thread_of(daemon, "keep what is left")
+    assert daemon.request("DELETE", f"/v1/responses/{first['id']}").status == 200
+    assert not thread_of(daemon, "keep what is left")
+
+
 def test_what_is_under_way_is_cancelled_before_it_is_deleted(daemon: RunningDaemon, model: FakeModel) -> None:
     model.will(says("never"))
     model.hang = True
