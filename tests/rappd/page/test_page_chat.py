@@ -123,8 +123,9 @@ async def test_reading_back_is_not_disturbed(site: Any) -> None:
         await site.ask(page, "more")
         await expect(page.locator(".answer p")).to_have_count(60)
         await page.wait_for_function(f"() => {top} > 500")
-        await page.evaluate(f"{top} = 100")
-        await page.wait_for_timeout(100)
+        await page.evaluate(
+            f"async () => {{ {top} = 100; for (const _ of '12') await new Promise(requestAnimationFrame) }}"
+        )
         site.daemon.released.set()
         await expect(page.get_by_text("New below")).to_be_visible()
         assert await page.evaluate(top) == 100
