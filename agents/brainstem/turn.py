@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -30,8 +29,6 @@ from agents.providers.provider import Completion, Message, ModelRequest, Provide
 from agents.runtimes.python.pools.runner import AgentRunner
 from envelopes.events import Delta, Emit, Notice, Round, Thought, Waiting
 from envelopes.program_input import has_rounds
-
-log = logging.getLogger(__name__)
 
 UNFINISHED = "I ran out of steps before this was finished. Ask again, or ask for one part of it."
 EMPTY = "The model's answer was empty. Ask again, or choose another model."

@@ -33,8 +33,6 @@ from agents.storage.safe_open import (
 )
 from agents.storage.safe_walk import MAX_BYTES, MAX_DEPTH, pass_over, walk
 
-_PIECE = 1 << 20
-
 Where = str | os.PathLike[str] | Parts
 """A place beneath the root: its names, a relative path, or an absolute path that begins with the root."""
 THREADS = 8

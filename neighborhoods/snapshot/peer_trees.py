@@ -18,8 +18,6 @@ from twins.eggs.readers.member_paths import in_archived_workspace_of, in_workspa
 from twins.errors import BadEggError
 from twins.workspace.identity_file import Identity
 
-_PIECE = 1 << 18
-
 
 def spooled(twin: PeerTwin, spool: Spool) -> TarGuard:
     """Reads a twin's archive into ``spool``. Raises ``MemberError`` for what is none, or holds too much."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -22,8 +21,6 @@ from agents.storage.atomic_write import write_atomically
 from neighborhoods.errors import NeighborhoodError, SnapshotRunningError
 from twins.errors import BadFileError, HostileEggError
 from twins.fs.untrusted_names import safe_component, shown
-
-log = logging.getLogger(__name__)
 
 _SCHEMA = "rappd-snapshots/1.0"
 _LONGEST_NAME = 120

@@ -7,7 +7,7 @@ import os
 import secrets as random
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +31,6 @@ from twins.zip.archive_bounds import Allowance, FileSlice, Limits
 from twins.zip.extracting import extract
 from twins.zip.reader import Archive
 
-Progress = Callable[[int, int], None]
 _MANIFEST_BYTES = 64 << 20  # it names each executable file
 _KEYS_BYTES = 256 << 20
 _KEY_BYTES = 1 << 16

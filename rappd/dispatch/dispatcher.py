@@ -14,7 +14,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from itertools import chain, count
-from typing import Any, TypeVar
+from typing import Any
 
 import orjson
 
@@ -37,7 +37,6 @@ from rappd.store.store import Store
 
 log = logging.getLogger(__name__)
 
-_T = TypeVar("_T")
 
 Watcher = Callable[[Envelope], None]
 

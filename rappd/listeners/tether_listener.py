@@ -64,7 +64,6 @@ _HELLO_SECONDS = 10.0
 _STRANGER_SECONDS = 120.0
 """The page is read, a code is typed, and the offer goes over the same connection."""
 _LAST_SECONDS = 2.0
-_CHUNK = 1 << 18
 _IDLE_SECONDS = 60.0
 """A connection that proved a token is counted among strangers no more, and the framework keeps it for an hour."""
 

@@ -13,8 +13,8 @@ from agents.runtimes.python.worker.services import (
     ServiceFailedError,
     ServiceReply,
     Services,
+    inspect_service,
     reply_of,
-    service_name,
 )
 
 KANBAN = '''
@@ -136,9 +136,9 @@ def test_a_service_that_went_away(tmp_path: Path) -> None:
 def test_the_name_is_read_without_running_the_file(tmp_path: Path) -> None:
     path = tmp_path / "x_service.py"
     path.write_text("name = 'y'\nraise SystemError\n")
-    assert service_name(path) == "y"
+    assert inspect_service(path)[0] == "y"
     path.write_text("name = compute()\n")
-    assert service_name(path) == "x"
+    assert inspect_service(path)[0] == "x"
     path.write_text("def handle(:\n")
-    assert service_name(path, unless="y") == "y", "a typo does not rename it"
-    assert service_name(tmp_path / "heart_organ.py") == "heart"
+    assert inspect_service(path, unless="y")[0] == "y", "a typo does not rename it"
+    assert inspect_service(tmp_path / "heart_organ.py")[0] == "heart"

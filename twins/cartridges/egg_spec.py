@@ -11,7 +11,6 @@ from twins.errors import BadCartridgeError
 ORGANISM_KEYS = ("slug", "species", "instance", "scale", "substrate", "name", "tagline", "population")
 BODY_KEYS = ("kind", "filename", "content", "sha256", "size_bytes")
 LINEAGE_KEYS = ("created_at", "created_by", "engine_version", "parent_egg_sha256", "birth_tick")
-MEDIA_TYPE = "application/vnd.rappter.egg+json"
 
 
 def body_octets(kind: str, content: Any) -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
-from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
@@ -15,26 +14,6 @@ from twins.lifecycle.tombstones import ARCHIVED_NAME, ARCHIVED_SCHEMA, PURGED_SC
 from twins.workspace.identity_file import DEFAULT_KIND, FILE, Identity
 from twins.workspace.twin import Twin
 from twins.workspace.workspace import TwinLayout
-
-
-class State(StrEnum):
-    """The states of RAPP v1 §18.13.1."""
-
-    ACTIVE = "active"
-    ARCHIVED = "archived"
-    PURGED = "purged"
-
-
-def state_of(places: TwinLayout, key: str) -> State | None:
-    """The state of a key by its places on disk; None for one that never was here.
-
-    A twin that came back from an egg has the tombstone of its earlier life too; where its body is counts.
-    """
-    if is_body(places.active(key)):
-        return State.ACTIVE
-    if is_body(places.archived(key)) and not is_ending(places, key):
-        return State.ARCHIVED
-    return State.PURGED if places.tombstone(key).is_file() else None
 
 
 def is_body(folder: Path) -> bool:

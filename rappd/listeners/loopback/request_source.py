@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from aiohttp import web
 
@@ -11,8 +10,6 @@ from agents.runtimes.python.network.tcp_owners import Address, account_of, worke
 from agents.runtimes.python.sandbox.syscalls import LINUX
 from envelopes.ip_addresses import source_text
 from rappd.listeners.app_keys import DAEMON
-
-log = logging.getLogger(__name__)
 
 AGENTS = "agents"
 """The source of everything that workers, and programs they started, ask for."""

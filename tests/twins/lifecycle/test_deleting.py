@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from agents.storage.atomic_write import lock
+from tests.fixtures.twin_states import State, state_of
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.fs.remove_tree import remove_tree
 from twins.lifecycle.lifecycle import Lifecycle
-from twins.lifecycle.state_index import State, state_of
 
 
 def test_a_purge_deletes_links_but_not_what_they_point_at(home: Any, tmp_path: Path) -> None:

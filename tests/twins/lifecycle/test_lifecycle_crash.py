@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.twin_states import State, state_of
 from twins.errors import TwinConflictError
 from twins.lifecycle import tombstones
-from twins.lifecycle.state_index import State, list_archived, list_purged, state_of
+from twins.lifecycle.state_index import list_archived, list_purged
 from twins.workspace.listing import scan
 from twins.workspace.new_twin_staging import move_into_place, staged_twin
 

@@ -13,10 +13,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 
+from tests.fixtures.twin_states import State, state_of
 from twins.errors import NoSuchTwinError, TwinConflictError
 from twins.lifecycle import tombstones
 from twins.lifecycle.selection import Selection
-from twins.lifecycle.state_index import State, list_archived, list_purged, state_of
+from twins.lifecycle.state_index import list_archived, list_purged
 from twins.workspace.listing import scan
 from twins.workspace.new_twin_staging import move_into_place, staged_twin
 

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
+from tests.fixtures.twin_states import State, state_of
 from twins.errors import BadFileError, BadFilterError, NoSuchTwinError, TwinConflictError
 from twins.lifecycle.archive_moves import archive_body
 from twins.lifecycle.lifecycle import Lifecycle
 from twins.lifecycle.selection import Selection
-from twins.lifecycle.state_index import State, list_archived, state_of
+from twins.lifecycle.state_index import list_archived
 from twins.workspace.listing import scan
 from twins.workspace.new_twin_staging import move_into_place, staged_twin
 

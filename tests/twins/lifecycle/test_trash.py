@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from twins.lifecycle.state_index import State, list_archived, state_of
+from tests.fixtures.twin_states import State, state_of
+from twins.lifecycle.state_index import list_archived
 
 pytestmark = pytest.mark.forks
 

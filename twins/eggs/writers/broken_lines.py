@@ -14,7 +14,6 @@ from typing import NamedTuple
 from twins.eggs.writers.unpacked import is_packed
 
 _BEFORE = 200
-_AFTER = 400
 _MOST_PIECES = 64
 _LEAST_CODED = 40
 _MOST_CODED = 1 << 20

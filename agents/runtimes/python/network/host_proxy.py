@@ -10,7 +10,6 @@ import asyncio
 import base64
 import contextlib
 import ipaddress
-import logging
 import re
 import socket
 from collections.abc import Callable, Mapping, Sequence
@@ -19,8 +18,6 @@ from urllib.parse import unquote, urlsplit
 
 from agents.runtimes.python.network.host_rules import HostRules
 from envelopes.ip_addresses import is_this_machine
-
-_log = logging.getLogger(__name__)
 
 _HEAD_BYTES = 32 * 1024
 _HEAD_SECONDS = 20.0

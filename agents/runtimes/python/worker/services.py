@@ -96,11 +96,6 @@ def inspect_service(
     return unless or _stem(path), fault
 
 
-def service_name(path: Path, *, unless: str = "", files: SafeTree | None = None) -> str:
-    """The name alone, as ``inspect_service`` finds it."""
-    return inspect_service(path, unless=unless, files=files)[0]
-
-
 def _name_in(tree: ast.Module) -> str:
     for node in tree.body:
         targets = node.targets if isinstance(node, ast.Assign) else []
