@@ -39,6 +39,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/contract/shipped_descriptions.py",
         "twins/eggs/writers/maker_keys.py",  # the data file beside it
+        "rappd/store/schema.py",  # the data file beside it
         "agents/providers/offline/vocabulary.py",  # the data file beside it
         "neighborhoods/snapshot/transports/shell_scripts.py",  # the scripts beside it
         "agents/runtimes/python/pools/use_log.py",  # its file lies where no worker can write
