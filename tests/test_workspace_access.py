@@ -40,6 +40,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/contract/shipped_descriptions.py",
         "twins/eggs/writers/maker_keys.py",  # the data file beside it
         "rappd/store/schema.py",  # the data file beside it
+        "agents/moments/vocabulary.py",  # the data file beside it
+        "agents/providers/refusals.py",  # the data file beside it
         "agents/providers/offline/vocabulary.py",  # the data file beside it
         "neighborhoods/snapshot/transports/shell_scripts.py",  # the scripts beside it
         "agents/runtimes/python/pools/use_log.py",  # its file lies where no worker can write
@@ -103,7 +105,6 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/tether/host_key.py",
         "rappd/store/anchor_file.py",
         "rappd/store/connections.py",
-        "rappd/store/former_journal.py",
         "rappd/store/write_ahead_log.py",
         "rappd/daemon/startup.py",
         "rappd/tenants/autostart.py",

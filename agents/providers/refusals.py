@@ -2,15 +2,17 @@
 
 An error comes by status, in a body of status 200, as an event, or in the midst of a stream; all of them are read
 here. The meanings are told apart by the codes that servers send beside a sentence (``type``, ``code``), then by the
-sentence, then by the status. No two meanings share a remedy that does not help.
+sentence, then by the status, by the table of ``refusals.toml``.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -57,113 +59,17 @@ class Meaning(StrEnum):
     REQUEST = "request"
 
 
-REMEDIES: Mapping[str, str] = {
-    Meaning.NO_MODEL: "choose another model",
-    Meaning.NO_TOOLS: "choose a model that can use agents",
-    Meaning.NO_TOOL_STREAM: "ask again",
-    Meaning.NO_STREAM_USAGE: "ask again",
-    Meaning.NO_SYSTEM: "choose another model",
-    Meaning.ALTERNATE: "begin a new conversation",
-    Meaning.NO_PICTURES: "choose a model that sees pictures, or describe it in words",
-    Meaning.CONTEXT: "ask a shorter question, or give the model a larger context",
-    Meaning.KEY: "check the key",
-    Meaning.ITSELF: "set provider.url to the address of a model server",
-    Meaning.QUOTA: "look at your plan there, or choose another model server",
-    Meaning.LIMIT: "wait, or choose another model",
-    Meaning.LOADING: "ask again in a minute",
-    Meaning.BUSY: "ask again",
-    Meaning.MEMORY: "choose a smaller model",
-    Meaning.FILTER: "say it in other words",
-    Meaning.NOT_A_MODEL_SERVER: "check provider.url, and that you are signed in to this network",
-    Meaning.ELSEWHERE: "set provider.url to the address where it really is",
-    Meaning.SLOW: "ask again, or choose a smaller model",
-    Meaning.BROKE_OFF: "ask again",
-    Meaning.NO_ANSWER: "check provider.url; it often ends in /v1",
-    Meaning.TOO_LONG: "choose another model",
-    Meaning.SERVER: "ask again, or choose another model",
-    Meaning.REQUEST: "choose another model",
+_ROWS: Mapping[Meaning, Mapping[str, Any]] = {
+    Meaning(name): row
+    for name, row in tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")).items()
 }
+REMEDIES: Mapping[str, str] = {meaning: row["do"] for meaning, row in _ROWS.items() if "do" in row}
 """Remedies by meaning. The one against silence depends on the server (``ServerWording.do``)."""
-
-_CODES: tuple[tuple[Meaning, str], ...] = (
-    (Meaning.ITSELF, r"asked_itself"),
-    (Meaning.CONTEXT, r"context_length|exceed_context|context_window|string_above_max_length"),
-    (Meaning.QUOTA, r"insufficient_quota|billing|credit|payment"),
-    (Meaning.FILTER, r"content_filter|content_policy|responsibleai|moderation|safety"),
-    (Meaning.NO_MODEL, r"model_not_found|deploymentnotfound|model_not_exist|invalid_model"),
-    (Meaning.KEY, r"invalid_api_key|authentication|unauthorized|permission_denied"),
-    (Meaning.LIMIT, r"rate_limit|resource_exhausted|too_many_requests"),
-    (Meaning.BUSY, r"overloaded"),
-)
-_SENTENCES: tuple[tuple[Meaning, str], ...] = (
-    (
-        Meaning.NO_TOOL_STREAM,
-        r"stream\w*.{0,60}\b(?:tools?|functions?)\b.{0,40}not|not.{0,20}stream.{0,20}\btools?\b"
-        r"|tools?.{0,40}(?:not|cannot|can't).{0,40}stream|(?:cannot|can't|unable to) (?:use|combine) tools? with stream",
-    ),
-    (
-        Meaning.NO_TOOLS,
-        r"(?:not|n't|no endpoints?.{0,20}|without) (?:yet )?support(?:ing|ed)?.{0,20}(?:\btools?\b|tool[ _-]use|function)"
-        r"|(?:\btools?\b|tool[ _-]?(?:use|calls?|calling|choice)|functions?|function[ _-]calling).{0,40}"
-        r"(?:not (?:be )?(?:supported|enabled|available|allowed|permitted)|unsupported|un(?:known|recognized))"
-        r"|(?:unsupported|unknown|unrecognized|extra|unexpected|invalid).{0,30}\b(?:tools|tool_choice|functions)\b"
-        r"|tools? param requires|requires --jinja|enable-auto-tool-choice|tool-call-parser"
-        r"|tools?: extra inputs|only user and assistant roles",
-    ),
-    (Meaning.NO_STREAM_USAGE, r"stream_options|include_usage"),
-    (
-        Meaning.NO_SYSTEM,
-        r"system (?:role|messages?|prompts?|instructions?).{0,30}not (?:be )?(?:supported|enabled|allowed)"
-        r"|(?:not|n't) support.{0,20}system|developer instruction is not enabled|unsupported.{0,20}\bsystem\b",
-    ),
-    (
-        Meaning.ALTERNATE,
-        r"roles? must alternate|must start with a user|must be alternating|alternat\w+ between|after the optional system message"
-        r"|(?:first|last) message must be|consecutive \w+ messages|expected .{0,20}role.{0,20}user",
-    ),
-    (
-        Meaning.CONTEXT,
-        r"(?:context|prompt|input|sequence|request|messages?|conversation)\b.{0,80}"
-        r"(?:exceed|too long|too large|longer than|is over|overflow|does not fit|doesn't fit)"
-        r"|exceed\w*.{0,60}(?:context|maximum.{0,20}(?:tokens?|length)|n_ctx|max_model_len|token limit)"
-        r"|(?:maximum|max)\.? (?:context|model|input|prompt|sequence)[ _]?(?:length|len|window|tokens?)"
-        r"|too many (?:input |prompt )?tokens|reduce (?:the|your) (?:length|prompt|input)|context[ _](?:length|window|size|overflow)",
-    ),
-    (
-        Meaning.MEMORY,
-        r"out of memory|more (?:system |gpu |video )?memory|(?:insufficient|not enough|low on).{0,20}(?:memory|vram|ram)\b"
-        r"|\boom\b|failed to (?:allocate|load model)|unable to (?:allocate|load model)|cudamalloc|alloc(?:ation)? fail",
-    ),
-    (
-        Meaning.NO_PICTURES,
-        r"(?:image|picture|vision|multi-?modal|image_url)s?\b.{0,60}(?:not|n't|unsupported|unknown|invalid)"
-        r"|(?:not|n't|unsupported|invalid|unknown).{0,40}\b(?:image|picture|vision|multi-?modal|image_url)s?\b|mmproj",
-    ),
-    (Meaning.QUOTA, r"quota|billing|credits?\b|insufficient (?:balance|funds)|payment|usage limit"),
-    (
-        Meaning.FILTER,
-        r"content (?:filter|management|policy)|flagged|moderat|safety (?:system|setting|filter)|guardrail",
-    ),
-    (
-        Meaning.NO_MODEL,
-        r"models?\b.{0,120}(?:not (?:be )?(?:found|exist|loaded|available|known|recognized|deployed)|n't (?:exist|found)|unknown)"
-        r"|(?:no such|unknown|invalid|unsupported|no|not a valid|can(?:not|'t) find|could not find) model"
-        r"|try pulling|pull it first|model name|no models? (?:is |are )?loaded|deployment.{0,40}not exist",
-    ),
-    (Meaning.LOADING, r"loading|warming up|starting up|not (?:yet )?ready|initializ"),
-    (Meaning.KEY, r"api[ _-]?key|unauthori[sz]ed|authenticat|access token|forbidden|credentials"),
-    (Meaning.LIMIT, r"rate[ _-]?limit|too many requests|slow down|requests per|tokens per"),
-    (
-        Meaning.BUSY,
-        r"overloaded|at capacity|\bbusy\b|no (?:available )?slots?|queue.{0,20}full|try again later",
-    ),
-)
-_STATUSES: Mapping[int, Meaning] = {
-    401: Meaning.KEY, 402: Meaning.QUOTA, 403: Meaning.KEY, 404: Meaning.NO_MODEL, 413: Meaning.CONTEXT,
-    429: Meaning.LIMIT, 502: Meaning.BUSY, 503: Meaning.BUSY, 504: Meaning.BUSY, 529: Meaning.BUSY,
-}  # fmt: skip
-_COMPILED_CODES = tuple((meaning, re.compile(words, re.IGNORECASE)) for meaning, words in _CODES)
-_COMPILED = tuple((meaning, re.compile(words, re.IGNORECASE)) for meaning, words in _SENTENCES)
+_CODES = [(meaning, re.compile(row["codes"], re.I)) for meaning, row in _ROWS.items() if "codes" in row]
+_WORDS = [
+    (meaning, re.compile("".join(row["words"]), re.I)) for meaning, row in _ROWS.items() if "words" in row
+]
+_STATUSES = {status: meaning for meaning, row in _ROWS.items() for status in row.get("status", ())}
 _TRIED_AGAIN = frozenset(
     {Meaning.LIMIT, Meaning.LOADING, Meaning.BUSY, Meaning.SERVER, Meaning.BROKE_OFF, Meaning.SILENT}
 )
@@ -237,10 +143,10 @@ def _until(date: str, now: float) -> float:
 
 
 def _meaning(codes: str, sentence: str, status: int) -> Meaning:
-    for meaning, words in _COMPILED_CODES:
+    for meaning, words in _CODES:
         if words.search(codes):
             return meaning
-    for meaning, words in _COMPILED:
+    for meaning, words in _WORDS:
         if words.search(sentence):
             return meaning
     if status in _STATUSES:
