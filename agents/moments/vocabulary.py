@@ -16,7 +16,7 @@ def _listed(words: str) -> list[str]:
 
 
 def _by_word(rows: Iterable[tuple[_T, str]]) -> dict[str, _T]:
-    """What each word stands for."""
+    """The value that each word stands for."""
     return {word: value for value, words in rows for word in _listed(words)}
 
 
