@@ -291,6 +291,11 @@ class AcpConnection:
             turn.cancel()
         updates = Updates(session)
         async for _, event in turn.events():
+            try:
+                self._check()  # its trust may have ended meanwhile
+            except ReportableError:
+                turn.cancel()
+                raise
             if (update := updates.of(orjson.loads(event))) is not None:
                 await self._send(update)
         try:

@@ -65,11 +65,15 @@ _INSTRUCTIONS = (
 
 
 def _not_let_in(found: ReportableError) -> web.Response:
-    problem = RpcError(OUR_REFUSAL, str(found), data=found.as_json(), do=found.do)
+    problem = _own_refusal(found)
     headers = {"WWW-Authenticate": "Bearer"} if found.status == 401 else None
     return web.Response(
         body=jsonrpc.refused(problem), status=found.status, content_type=JSON, headers=headers
     )
+
+
+def _own_refusal(found: ReportableError) -> RpcError:
+    return RpcError(OUR_REFUSAL, str(found), data=found.as_json(), do=found.do)
 
 
 SHAPES = {"/mcp": _not_let_in}
@@ -124,6 +128,12 @@ async def listen(request: web.Request) -> web.StreamResponse:
 
 def _program(request: web.Request) -> Program:
     return program_of(request, "mcp", name=_name_in(request.headers.get(mcp.SESSION_HEADER, "")))
+
+
+def _check_trust(request: web.Request, program: Program) -> None:
+    """Raises ``ReportableError`` where the trust in a token or a machine ended meanwhile."""
+    if program.key:
+        _program(request)
 
 
 async def _read(request: web.Request) -> McpRequest | None:
@@ -251,17 +261,23 @@ async def _call(request: web.Request, program: Program, asked: McpRequest) -> we
     elif asked.is_modern:
         cancel_when_gone(request, turn)
     if progress is None:
-        return _result(asked, await _finished(program, asked, name, turn))
+        result = await _finished(program, asked, name, turn)
+        _check_trust(request, program)
+        return _result(asked, result)
     async with opened(request) as events:
-        async for number, event in _with_beats(turn):
-            if number is None:
-                await events.comment()
-            elif (told := mcp.progress(progress, number, orjson.loads(event))) is not None:
-                await events.send(told)
         try:
+            async for number, event in _with_beats(turn):
+                _check_trust(request, program)
+                if number is None:
+                    await events.comment()
+                elif (told := mcp.progress(progress, number, orjson.loads(event))) is not None:
+                    await events.send(told)
             await events.send(mcp.result(asked, await _finished(program, asked, name, turn), _SERVER))
-        except RpcError as found:
-            await events.send(jsonrpc.refused(found, asked.call.id))
+        except RpcError as refusal:
+            await events.send(jsonrpc.refused(refusal, asked.call.id))
+        except ReportableError as ended:
+            turn.cancel()
+            await events.send(jsonrpc.refused(_own_refusal(ended), asked.call.id))
     return events.response
 
 

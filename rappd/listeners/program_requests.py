@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from rappd.features.programs.program_record import STRANGER
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import body_of, object_in, whole_body
 from rappd.listeners.federation.callers import FEDERATION
-from rappd.listeners.listener_stop import until_stopped
+from rappd.listeners.listener_stop import end, until_stopped, was_ended
 from rappd.listeners.programs import Program, program_of, refused
 
 MOST_AT_ONCE = 5 << 20
@@ -26,22 +27,52 @@ _LOOK_SECONDS = 0.5
 
 
 def cancel_when_gone(request: web.Request, turn: Turn) -> None:
-    """Cancels a turn once its client has hung up. Not for turns that outlive a connection."""
-    turn.when_over(_Looks(request.transport, turn).end)
+    """Cancels a turn once its client has hung up, or may not ask any more. Not for turns that outlive a connection."""
+    connection = request.transport
+
+    def look() -> bool:
+        is_wanted = not (connection is None or connection.is_closing() or was_ended(request))
+        if not is_wanted:
+            turn.cancel()
+        return is_wanted
+
+    turn.when_over(_Looks(look).end)
+
+
+@contextmanager
+def while_trusted(request: web.Request, protocol: str) -> Iterator[None]:
+    """For a block that follows a turn: raises why in it once the sender's token or machine was revoked."""
+    task = asyncio.current_task()
+    assert task is not None
+    if FEDERATION not in request.app and "Authorization" not in request.headers:
+        yield
+        return
+
+    def look() -> bool:
+        try:
+            program_of(request, protocol)
+        except ReportableError as found:
+            end(request, task, found)
+            return False
+        return True
+
+    looks = _Looks(look)
+    try:
+        yield
+    finally:
+        looks.end()
 
 
 class _Looks:
-    """Looks at a connection now and then, and cancels its turn where it is gone."""
+    """Calls ``look`` now and then, while that returns True."""
 
-    def __init__(self, connection: asyncio.Transport | None, turn: Turn) -> None:
-        self._connection, self._turn = connection, turn
-        self._next = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+    def __init__(self, look: Callable[[], bool]) -> None:
+        self._look = look
+        self._next = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._again)
 
-    def _look(self) -> None:
-        if self._connection is None or self._connection.is_closing():
-            self._turn.cancel()
-        else:
-            self._next = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._look)
+    def _again(self) -> None:
+        if self._look():
+            self._next = asyncio.get_running_loop().call_later(_LOOK_SECONDS, self._again)
 
     def end(self) -> None:
         """Looks no more, and keeps nothing alive: a turn in memory until the next look would be one of hundreds."""
@@ -75,7 +106,7 @@ def spoken(
             try:
                 program = program_of(request, protocol)
                 program.daemon.programs.seen(program)
-                with until_stopped(request):
+                with until_stopped(request), while_trusted(request, protocol):
                     return await handler(request, program)
             except ReportableError as found:
                 if request.writer.output_size:
