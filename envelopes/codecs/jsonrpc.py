@@ -168,7 +168,17 @@ def cursor(call: RpcCall) -> tuple[int, str] | None:
         return None
     moment, _, id = text.partition(".") if isinstance(text, str) else ("", "", "")
     if not (moment.isdecimal() and len(moment) < 19 and is_uuid(id)):
-        raise RpcError(
-            INVALID_PARAMS, "cursor is no place in the list.", do="Send the nextCursor of an answer."
-        )
+        raise _no_place()
     return int(moment), id
+
+
+def refuse_cursor(call: RpcCall) -> None:
+    """For a list that is told whole: raises ``RpcError`` for any cursor, since none was given out."""
+    if call.params.get("cursor"):
+        raise _no_place()
+
+
+def _no_place() -> RpcError:
+    return RpcError(
+        INVALID_PARAMS, "cursor is no place in the list.", do="Send the nextCursor of an answer."
+    )

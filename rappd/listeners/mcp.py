@@ -192,6 +192,7 @@ async def _ping(program: Program, asked: McpRequest) -> dict[str, Any]:
 
 
 async def _tools(program: Program, asked: McpRequest) -> dict[str, Any]:
+    jsonrpc.refuse_cursor(asked.call)
     return {"tools": [tool.row for tool in (await tools_of(program)).values()]}
 
 

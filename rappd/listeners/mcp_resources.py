@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from envelopes.codecs import mcp
-from envelopes.codecs.jsonrpc import INVALID_PARAMS, RpcError, cursor
+from envelopes.codecs.jsonrpc import INVALID_PARAMS, RpcError, cursor, refuse_cursor
 from envelopes.codecs.mcp import McpRequest
 from envelopes.default_user import DEFAULT_USER_GUID
 from envelopes.envelope import is_uuid
@@ -47,6 +47,7 @@ async def listed(program: Program, asked: McpRequest) -> dict[str, Any]:
 
 async def templates(program: Program, asked: McpRequest) -> dict[str, Any]:
     """The result of ``resources/templates/list``."""
+    refuse_cursor(asked.call)
     if not _may(program, CONVERSATIONS):
         return {"resourceTemplates": []}
     row = {"uriTemplate": f"{_OF_CONVERSATION}{{id}}", "name": "A conversation", "mimeType": "text/markdown"}

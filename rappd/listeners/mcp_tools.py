@@ -125,7 +125,9 @@ def _calls_of(program: Program) -> str:
 
 async def _begin_ask(program: Program, arguments: dict[str, Any], id: str) -> Turn:
     message, twin, conversation = (arguments.get(one, "") for one in ("message", "twin", "conversation"))
-    if not isinstance(message, str) or not message.strip():
+    if not isinstance(message, str):
+        raise UsageProblemError("message must be a text", do='Send {"message": "…"}.')
+    if not message.strip():
         raise UsageProblemError("message is required", do='Send {"message": "…"}.')
     if not isinstance(twin, str) or not isinstance(conversation, str):
         raise UsageProblemError("twin and conversation are texts", do="Send them so, or leave them out.")

@@ -78,6 +78,15 @@ def older(daemon: RunningDaemon, method: str, session: str = "", id: Any = 1, **
     return daemon.post(PATH, body if id is None else {**body, "id": id}, headers=sent)
 
 
+def test_a_cursor_that_nobody_gave_out_is_refused(node: Node) -> None:
+    assert names(result(node.daemon, "tools/list", cursor="")) == ["ask"]
+    assert post(node.daemon, "tools/list", cursor="zzz").json()["error"]["code"] == -32602
+    refused = post(node.daemon, "resources/templates/list", control=True, cursor="zzz")
+    assert refused.json()["error"]["code"] == -32602
+    wrong = call(node.daemon, "ask", {"message": 5})
+    assert wrong["content"][0]["text"].startswith("message must be a text.")
+
+
 def test_a_program_here_is_offered_turns_alone(node: Node) -> None:
     listed = result(node.daemon, "tools/list")
     assert names(listed) == ["ask"]
