@@ -83,8 +83,6 @@ def test_a_cursor_that_nobody_gave_out_is_refused(node: Node) -> None:
     assert post(node.daemon, "tools/list", cursor="zzz").json()["error"]["code"] == -32602
     refused = post(node.daemon, "resources/templates/list", control=True, cursor="zzz")
     assert refused.json()["error"]["code"] == -32602
-    wrong = call(node.daemon, "ask", {"message": 5})
-    assert wrong["content"][0]["text"].startswith("message must be a text.")
 
 
 def test_a_program_here_is_offered_turns_alone(node: Node) -> None:
@@ -114,7 +112,7 @@ def test_an_answer_names_its_conversation_and_goes_on_there(node: Node) -> None:
     [
         ({}, "message is required"),
         ({"message": "  "}, "message is required"),
-        ({"message": 7}, "message is required"),
+        ({"message": 7}, "message must be a text"),
         ({"message": "hi", "twin": 7}, "texts"),
         ({"message": "hi", "twin": "twin/nobody"}, "twin/gardener"),
     ],
