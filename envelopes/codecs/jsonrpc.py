@@ -179,6 +179,4 @@ def refuse_cursor(call: RpcCall) -> None:
 
 
 def _no_place() -> RpcError:
-    return RpcError(
-        INVALID_PARAMS, "cursor is no place in the list.", do="Send the nextCursor of an answer."
-    )
+    return RpcError(INVALID_PARAMS, "cursor is no place in the list.", do="Send the nextCursor of an answer.")

@@ -78,6 +78,15 @@ def decode(raw: bytes, *, recipient: str, max_bytes: int = MAX_BYTES) -> XmlMess
         raise MalformedError(f"The root is {_shown(root)}, and no message of {ENVELOPE_NS}.", do=_ADVICE)
     if repairs and any(SIG in (one.text or "") for one in root.iter(_EXTENSION)):
         raise BadSignatureError("A message that had to be repaired is not a signed one.", do="Send it whole.")
+    try:
+        return _message(root, repairs, raw, recipient)
+    except MalformedError as problem:
+        named = next(root.iter(_ID), None)
+        problem.id = named.text or "" if named is not None else ""
+        raise
+
+
+def _message(root: _Element, repairs: list[str], raw: bytes, recipient: str) -> XmlMessage:
     _check(root)
     sender, to, thread = "", recipient, ""
     known: dict[str, str] = {}

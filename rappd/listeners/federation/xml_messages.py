@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
 from aiohttp import WSCloseCode, WSMsgType, web
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 
 from envelopes.codecs import emergence, wire
 from envelopes.codecs.privileged import refuse_privileged_text
-from envelopes.envelope import DONE, HELP, THREAD, Envelope, new_id
+from envelopes.envelope import DONE, HELP, PEER_THREAD, THREAD, Envelope, new_id
 from envelopes.errors import MalformedError, ReportableError
 from envelopes.payloads.core import CORE_NS
 from envelopes.payloads.form import typed_of
@@ -29,6 +30,9 @@ from rappd.listeners.connection_admission import mark_authenticated
 from rappd.listeners.federation.callers import FEDERATION, RequestSender, caller, is_still
 from rappd.tenants.tenant import HOST, Tenant
 
+if TYPE_CHECKING:
+    from envelopes.codecs.xml_message import XmlMessage
+
 log = logging.getLogger(__name__)
 routes = web.RouteTableDef()
 
@@ -38,6 +42,7 @@ AT_ONCE = 16
 """Messages of one connection that are worked on at once."""
 _LARGE = 1 << 16
 _FOR_STRANGERS = 4096
+_WHOLE_ID = re.compile("_[0-9a-f]{16}$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,7 @@ def is_xml(request: web.Request) -> bool:
 
 async def posted(request: web.Request) -> web.Response:
     """One message of a paired machine, and its reply."""
-    handling = request.app[HANDLING]
+    handling, id = request.app[HANDLING], None
     try:
         by = RequestSender(request, *caller(request))
         if not by.who.peer:
@@ -68,11 +73,12 @@ async def posted(request: web.Request) -> web.Response:
                 "XML is taken of paired machines here.", do="GET /messages with an authenticator's code."
             )
         raw = await read_body(request, emergence.MAX_BYTES)
-        envelope = await _decoded(handling, raw, by.who, "")
+        found = await _read(handling, raw)
+        id = found.envelope.id
+        envelope = await _placed(handling, found, by.who, "")
     except ReportableError as problem:
         await refused(request, problem, listener="for messages in XML")
-        shaped: Any = problem
-        return await _response(handling, wire.refusal_of(shaped, sender=handling.node_id))
+        return await _response(handling, _refusal(handling, problem, id))
     try:
         envelope, armed = await by.armed(envelope)
     except ReportableError as problem:
@@ -167,12 +173,13 @@ class _Conversation:
             await (self._socket.send_str(answer.decode()) if as_text else self._socket.send_bytes(answer))
 
     async def _reply(self, raw: bytes) -> Envelope | None:
-        receiver = self._handling.receiver
+        receiver, id = self._handling.receiver, None
         try:
-            envelope = await _decoded(self._handling, raw, self._who, self._name)
+            found = await _read(self._handling, raw)
+            id = found.envelope.id
+            envelope = await _placed(self._handling, found, self._who, self._name)
         except ReportableError as problem:
-            shaped: Any = problem
-            return wire.refusal_of(shaped, sender=self._handling.node_id, recipient=self._name)
+            return _refusal(self._handling, problem, id, self._name)
         if self._who.peer:
             try:
                 armed = await self._credentials.armed(envelope, self._who)
@@ -204,8 +211,20 @@ class _Conversation:
             log.error("a message in XML could not be answered", exc_info=error)
 
 
+def _refusal(
+    handling: MessageHandling, problem: ReportableError, id: str | None, recipient: str | None = None
+) -> Envelope:
+    """The ERROR for a message that is not taken; ``id`` is its own, None where only the problem may know that."""
+    shaped: Any = problem
+    return wire.refusal_of(shaped, sender=handling.node_id, id=id, recipient=recipient)
+
+
 async def _received(handling: MessageHandling, envelope: Envelope, who: Caller) -> Envelope | None:
     """The reply to a message; ``core`` answers what is asked of the organism itself."""
+    node = handling.node_id.rpartition("_")[2]
+    if envelope.recipient not in (wire.BROADCAST, "") and not _WHOLE_ID.search(envelope.recipient):
+        # A name as the catalog says it. Only now: what was signed was checked as it came.
+        envelope = replace(envelope, recipient=f"{envelope.recipient}_{node}")
     typed = typed_of(envelope.data) if envelope.verb == HELP else None
     if typed is None or typed.ns != META_NS:
         reply = await handling.receiver.receive(envelope, who, stream=False)
@@ -222,19 +241,20 @@ def _offered(handling: MessageHandling, who: Caller) -> list[Endpoint[Call]]:
     return handling.dispatcher.endpoints.agents(HOST, who)
 
 
-async def _decoded(handling: MessageHandling, raw: bytes, who: Caller, name: str) -> Envelope:
+async def _read(handling: MessageHandling, raw: bytes) -> XmlMessage:
+    from envelopes.codecs.xml_message import decode
+
+    own = handling.node_id
+    if len(raw) > _LARGE:
+        return await asyncio.to_thread(decode, raw, recipient=own)
+    return decode(raw, recipient=own)
+
+
+async def _placed(handling: MessageHandling, found: XmlMessage, who: Caller, name: str) -> Envelope:
     """The message as an envelope on a thread that its caller has, or on a new one. Raises ``ReportableError``.
 
     ``name`` is what a program's envelopes are from; a machine's are from any agent of its own.
     """
-    from envelopes.codecs.xml_message import decode
-
-    own = handling.node_id
-    found = (
-        await asyncio.to_thread(decode, raw, recipient=own)
-        if len(raw) > _LARGE
-        else decode(raw, recipient=own)
-    )
     envelope, thread = found.envelope, found.thread.strip()
     if envelope.sender.rpartition("_")[2] != who.peer[:16] if who.peer else envelope.sender != name:
         own_name = name or f"brainstem_{who.peer[:16]}"
@@ -243,7 +263,11 @@ async def _decoded(handling: MessageHandling, raw: bytes, who: Caller, name: str
         )
     if envelope.verb == HELP:
         named = str(envelope.extensions.get(THREAD, "")) or thread
-        known = await handling.dispatcher.thread_named(envelope.sender, named) if named else new_id()
+        known = (
+            await handling.dispatcher.thread_named(envelope.sender, named)
+            if named
+            else await _begun_on(handling, envelope) or new_id()
+        )
         if known is None:
             raise NotFoundError(
                 "No such thread of yours.", do="Send <thread/> to begin one.", code="unknown_thread"
@@ -251,6 +275,15 @@ async def _decoded(handling: MessageHandling, raw: bytes, who: Caller, name: str
         envelope = envelope.extended(**{THREAD: known})
     wire.check(envelope)
     return envelope
+
+
+async def _begun_on(handling: MessageHandling, envelope: Envelope) -> str:
+    """The thread that a message with the same id began: a repeat's answer names it again. "" for a new message."""
+    turn = handling.receiver.find(envelope.sender, envelope.id)
+    if turn is not None:
+        return str(turn.envelope.extensions.get(PEER_THREAD, ""))
+    reply = await handling.receiver.recorded(envelope.sender, envelope.id)
+    return str(reply.extensions.get(THREAD, "")) if reply is not None else ""
 
 
 async def _rendered(handling: MessageHandling, reply: Envelope) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import json
 import stat
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -152,16 +153,53 @@ def test_listener_is_asked_and_answers_in_xml(node: Node, counter: PlainMachine)
     shown = node.daemon.cli("threads", "show", thread).stdout
     assert "calculator <calculate><a>0.1</a>" in shown and "<result><value>0.3</value></result>" in shown
     assert payload(counter, "")["texts"] == {"value": "0.3"}, "without a namespace the root counts"
-    named = payload(counter, to=f"calculator_{node.fingerprint[:16]}")
-    assert named["texts"] == {"value": "0.3"}
+    for to in (f"calculator_{node.fingerprint[:16]}", "calculator"):
+        assert payload(counter, to=to)["texts"] == {"value": "0.3"}, to
 
 
 def test_payload_that_fails_its_schema_is_refused_with_its_field(node: Node, counter: PlainMachine) -> None:
     found = payload(counter, a="much")
     assert (found["status"], found["data"]["reason"]) == (400, "mistyped")
     assert "calculate.a is mistyped: expected a decimal number" in found["data"]["msg"]
-    named = payload(counter, root="other", to=f"calculator_{node.fingerprint[:16]}")
-    assert (named["status"], named["data"]["reason"]) == (400, "mistyped")
+    for to in (f"calculator_{node.fingerprint[:16]}", "calculator"):
+        named = payload(counter, root="other", to=to)
+        assert (named["status"], named["data"]["reason"]) == (400, "mistyped")
+
+
+def test_a_bare_name_is_of_this_machine_and_tells_no_more_than_another(
+    counter: PlainMachine, desk: PlainMachine
+) -> None:
+    unknown, refused = payload(counter, to="nobody"), payload(desk, to="calculator")
+    assert (unknown["status"], unknown["data"]) == (refused["status"], refused["data"])
+    assert (
+        payload(counter, to=f"calculator_{counter.fingerprint[:16]}")["data"]["reason"] == "wrong_recipient"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        (("</data>", "</data><more/>"), "malformed"),
+        (("<thread>", "<thread>elsewhere"), "unknown_thread"),
+        (("</from>", "core</from>"), "wrong_sender"),
+    ],
+)
+def test_a_refusal_has_the_id_of_its_question(
+    desk: PlainMachine, wrong: tuple[str, str], reason: str
+) -> None:
+    ident = str(uuid.uuid4())
+    text = message(desk.id, CLOCK, more=f'<id xmlns="{RAPPD_NS}">{ident}</id>').replace(*wrong)
+    said = read(desk.request("POST", "/envelopes", text.encode(), headers={"Content-Type": XML}).body)
+    assert (said["data"]["reason"], said["id"]) == (reason, ident)
+
+
+def test_a_repeat_names_the_thread_that_its_question_began(desk: PlainMachine) -> None:
+    text = message(desk.id, CLOCK, more=f'<id xmlns="{RAPPD_NS}">{uuid.uuid4()}</id>').encode()
+    first, again = (
+        read(desk.request("POST", "/envelopes", text, headers={"Content-Type": XML}).body) for _ in range(2)
+    )
+    assert first == again
+    assert first["thread"]
 
 
 def test_agent_answers_a_payload_made_of_its_parameters(node: Node, desk: PlainMachine) -> None:
