@@ -23,13 +23,14 @@ import msgspec
 from agents.contract import manifest
 from agents.contract.agent_contract import ContractError, Description, safe_tool_name
 from agents.contract.file_discovery import LISTENER_SUFFIX
-from agents.contract.handler_results import emitted_by, state_json, text_of
+from agents.contract.handler_results import ReturnedError, StateError, emitted_by, state_json, text_of
 from agents.contract.syntax import syntax_tree
 from agents.listener import Declared, declared
 from agents.runtimes.python.worker.invoke import settled
 from envelopes.payloads.core import check_core
 from envelopes.payloads.form import (
     CORE,
+    DEEPEST,
     BadFormError,
     Field,
     PayloadForm,
@@ -74,12 +75,17 @@ class LoadedListener:
         With ``state``, which a stateful handler changes in place, the same and ``state``. Raises ``StateError``.
         """
         value = made(self._payload, self._form.fields, arguments)
-        if not self._form.stateful:
-            emitted = emitted_by(settled(self._handler(value)))
-            return {"result": text_of(emitted), "payloads": emitted}
-        kept = {} if state is None else state
-        emitted = emitted_by(settled(self._handler(value, kept)))
-        return {"result": text_of(emitted), "payloads": emitted, "state": state_json(kept)}
+        try:
+            if not self._form.stateful:
+                emitted = emitted_by(_returned(self._handler(value)))
+                return {"result": text_of(emitted), "payloads": emitted}
+            kept = {} if state is None else state
+            emitted = emitted_by(_returned(self._handler(value, kept)))
+            return {"result": text_of(emitted), "payloads": emitted, "state": state_json(kept)}
+        except (ReturnedError, StateError) as error:
+            code = getattr(self._handler, "__code__", None)
+            error.perform_line = code.co_firstlineno if code is not None else 0
+            raise
 
     def describe(self) -> Description:
         """As an agent's file describes it."""
@@ -94,6 +100,36 @@ class LoadedListener:
             manifest=manifest.essentials(self._shown),
             listener=msgspec.to_builtins(self._form),
         )
+
+
+def _returned(found: Any) -> Any:
+    """The value that a handler returned, awaited; of a generator what it yields, texts that follow each other joined."""
+    if isinstance(found, collections.abc.AsyncGenerator):
+        return settled(_gathered_async(found))
+    if isinstance(found, collections.abc.Generator):
+        gathered: list[Any] = []
+        for one in found:
+            if not _gather(gathered, one):
+                break
+        return gathered
+    return settled(found)
+
+
+async def _gathered_async(found: collections.abc.AsyncGenerator[Any, None]) -> list[Any]:
+    gathered: list[Any] = []
+    async for one in found:
+        if not _gather(gathered, one):
+            break
+    return gathered
+
+
+def _gather(gathered: list[Any], one: Any) -> bool:
+    """Adds what a generator yielded; False once there is more than an answer may hold."""
+    if isinstance(one, str) and gathered and isinstance(gathered[-1], str):
+        gathered[-1] += one
+    else:
+        gathered.append(one)
+    return len(gathered) <= MOST_PAYLOADS
 
 
 def listeners_in(
@@ -216,7 +252,7 @@ def _listener(
     description = declaration.description or _docstring(payload) or inspect.getdoc(handler.function) or ""
     if not description:
         raise ListenerError(f"{payload.__name__} has no description: a docstring, or description=…", line)
-    fields = _fields(payload, docs, 1)
+    fields = _fields(payload, docs, 1, payload.__name__)
     form = PayloadForm(
         name, declaration.category, root, description, fields, payload.__name__, line, handler.stateful
     )
@@ -232,9 +268,12 @@ def _docstring(payload: type) -> str:
     return "" if generated else text.strip()
 
 
-def _fields(payload: type, docs: _Docs, level: int) -> tuple[Field, ...]:
-    if level > 8:
-        raise ListenerError(f"{payload.__name__} is nested more than 8 levels deep", None)
+def _fields(payload: type, docs: _Docs, level: int, where: str) -> tuple[Field, ...]:
+    if level > DEEPEST:
+        raise ListenerError(
+            f"{where} is nested more than {DEEPEST} levels deep; a class cannot hold itself",
+            docs.line(payload, where.rpartition(".")[2]),
+        )
     try:
         hints = typing.get_type_hints(payload, include_extras=True)
     except Exception as error:
@@ -257,7 +296,27 @@ def _fields(payload: type, docs: _Docs, level: int) -> tuple[Field, ...]:
         found.append(
             Field(field.name, kind, docs.of(payload, field, hint), required=not (optional or has_default))
         )
+    _check_made(payload, [field.name for field in found], docs)
     return tuple(found)
+
+
+def _check_made(payload: type, names: list[str], docs: _Docs) -> None:
+    """Raises ``ListenerError`` for a class that cannot be made from its fields: an ``InitVar``, or an ``__init__`` of its own."""
+    takes = inspect.signature(payload).parameters.values()
+    for one in takes:
+        needed = one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)
+        if needed and one.name not in names:
+            raise ListenerError(
+                f"{payload.__name__}.{one.name} is no field, so nothing can be given for it; it needs a default",
+                docs.line(payload, one.name),
+            )
+    by_name = {one.name for one in takes if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    lacking = next((name for name in names if name not in by_name), None)
+    if lacking is not None and not any(one.kind is one.VAR_KEYWORD for one in takes):
+        raise ListenerError(
+            f"{payload.__name__}.{lacking} is a field that __init__ does not take by its name",
+            docs.line(payload, lacking),
+        )
 
 
 class _NoTypeError(Exception):
@@ -288,7 +347,7 @@ def _type(hint: Any, docs: _Docs, level: int, where: str) -> Type:
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return Type("choice", choices=tuple(_choices(hint)), name=hint.__name__)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return Type("object", fields=_fields(hint, docs, level + 1), name=hint.__name__)
+        return Type("object", fields=_fields(hint, docs, level + 1, where), name=hint.__name__)
     if (members := _members(hint)) is not None:
         return _union(members, docs, level, where)
     if origin in (list, collections.abc.Sequence) and len(arguments) == 1:
@@ -335,15 +394,21 @@ def _shown(hint: Any) -> str:
 
 
 def made(payload: type, fields: Iterable[Field], value: dict[str, Any]) -> Any:
-    """A dataclass from a checked value: the types of its fields are its own again."""
+    """A dataclass from a checked value: the types of its fields are its own again.
+
+    A field that was left out has its default, else, where it may be None, None.
+    """
     hints = typing.get_type_hints(payload)
-    return payload(
-        **{
-            field.name: _value(field.type, hints[field.name], value[field.name])
-            for field in fields
-            if field.name in value
-        }
-    )
+    given = {
+        field.name: _value(field.type, hints[field.name], value[field.name])
+        for field in fields
+        if field.name in value
+    }
+    for field in dataclasses.fields(payload):
+        without = field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
+        if field.init and without and field.name not in given:
+            given[field.name] = None
+    return payload(**given)
 
 
 def _value(kind: Type, hint: Any, value: Any) -> Any:

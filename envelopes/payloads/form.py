@@ -23,6 +23,8 @@ DEEPEST = 8
 MOST_CHOICES = 256
 LONGEST_TEXT = 4_000
 """Characters of a description, a field's text, or a choice."""
+MOST_DIGITS = 400
+"""Before or behind the point of a decimal number."""
 MOST_STATE_BYTES = 64 << 10
 """JSON of what a listener keeps for one thread."""
 NAMESPACES = "https://xml-pipeline.org/ns"
@@ -269,8 +271,15 @@ def _checked(kind: Type, value: object, where: str) -> Any:
         case _:
             found = _SCALAR[kind.kind](kind, value)
             if found is None:
-                raise _mistyped(where, expected(kind))
+                raise _mistyped(where, _wanted(kind, value))
             return found
+
+
+def _wanted(kind: Type, value: object) -> str:
+    """The type in words that say what is wrong with a value."""
+    if kind.kind == "int" and isinstance(value, int | float) and abs(value) >= 1 << 63:
+        return f"{expected(kind)} of at most 64 bits"
+    return expected(kind)
 
 
 def _checked_key(kind: Type, key: object, where: str) -> str:
@@ -326,16 +335,26 @@ def _one_of(kind: Type, value: object, where: str) -> Any:
     raise _mistyped(where, expected(kind))
 
 
+def is_carried(number: int) -> bool:
+    """True for a whole number that every reader of our JSON reads exactly: of 64 bits."""
+    return -(1 << 63) <= number < 1 << 64
+
+
 def _integer(_: Type, value: object) -> int | None:
     if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+        value = int(value)
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return value if whole and isinstance(value, int) and is_carried(value) else None
 
 
 def _float(_: Type, value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    try:
+        found = float(value)
+    except OverflowError:  # a whole number beyond them
+        return None
+    return found if math.isfinite(found) else None
 
 
 def _decimal(_: Type, value: object) -> str | None:
@@ -347,7 +366,7 @@ def _decimal(_: Type, value: object) -> str | None:
         found = Decimal(str(value).strip())
     except InvalidOperation:
         return None
-    return format(found, "f") if found.is_finite() and abs(found.adjusted()) < _MOST_DIGITS else None
+    return format(found, "f") if found.is_finite() and abs(found.adjusted()) < MOST_DIGITS else None
 
 
 def _datetime(_: Type, value: object) -> str | None:
@@ -361,7 +380,6 @@ def _choice(kind: Type, value: object) -> str | int | bool | None:
     return next((one for one in kind.choices if one == value and type(one) is type(value)), None)
 
 
-_MOST_DIGITS = 400
 _SCALAR: dict[str, Callable[[Type, object], Any]] = {
     "str": lambda _, value: value if isinstance(value, str) else None,
     "bool": lambda _, value: value if isinstance(value, bool) else None,

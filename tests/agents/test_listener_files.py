@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import sys
 import textwrap
@@ -27,7 +28,7 @@ from envelopes.payloads.xml import parts_of, value_of
 Load = Callable[..., LoadedFile]
 
 HEAD = """\
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from datetime import datetime
 from decimal import Decimal
 from enum import Enum
@@ -152,6 +153,14 @@ def test_mistyped_payload_names_field_and_what_was_expected(
     assert str(found.value).startswith(field) and wanted in str(found.value)
 
 
+@pytest.mark.parametrize("number", [1 << 64, 1e20, 10**400])
+def test_whole_number_that_json_would_change_is_mistyped(load: Load, number: float) -> None:
+    form = form_of(load(EVERYTHING))
+    with pytest.raises(MistypedPayloadError, match=r"draw\.count is mistyped: .* at most 64 bits"):
+        check(form, {**example(form), "count": number})
+    check(form, {**example(form), "count": (1 << 64) - 1})
+
+
 def test_published_spelling_is_a_listener_too(load: Load) -> None:
     source = '''
         from dataclasses import dataclass
@@ -195,7 +204,16 @@ WRONG = {
         "more than 64 fields",
         "class P",
     ),
-    "itself": (P + '    a: "list[P]"\n\ndef handle(p: P): ...\n', "more than 8 levels", ""),
+    "itself": (P + '    a: "list[P]"\n\ndef handle(p: P): ...\n', "more than 8 levels", '    a: "list[P]"'),
+    "what is no field": (
+        P + "    a: int\n    scale: InitVar[int]\n\ndef handle(p: P): ...\n", "P.scale is no field", "    scale",
+    ),
+    "a constructor of its own": (
+        P.replace("@dataclass", "@dataclass(init=False)")
+        + "    a: int\n\n    def __init__(self): ...\n\ndef handle(p: P): ...\n",
+        "P.a is a field that __init__ does not take",
+        "    a: int",
+    ),
     "three arguments": (
         P + "    a: int\n\ndef handle(p: P, state: dict, caller: str): ...\n", "wants more than the payload", "def handle",
     ),
@@ -212,6 +230,82 @@ def test_listener_that_cannot_be_served_is_refused_with_its_line(load: Load, cas
     if at:
         assert found.line is not None
         assert (HEAD + source).splitlines()[found.line - 1].startswith(at)
+
+
+RETURNING = (
+    HEAD
+    + P
+    + """    how: str
+
+@dataclass
+class Got:
+    value: object
+
+def looped():
+    found = []
+    found.append(found)
+    return found
+
+def pieces():
+    yield from ("a", "b", Got(1), Got(2))
+
+async def later():
+    for one in pieces():
+        yield one
+
+def handle(p: P):
+    return eval(p.how)
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("5", "this one returned int"),
+        ("Got", "this one returned the class Got itself"),
+        ("looped()", "lists that are nested more than 64"),
+        ("Got({'a': [1j]})", "Got.value is complex"),
+        ("Got(Got(b''))", "Got.value.value is bytes"),
+        ("Got({1 << 64})", "Got.value is a whole number of more than 64 bits"),
+        ("Got(Decimal('1e999999999'))", "Got.value is a number of more than 400 digits"),
+        ("Got(looped())", "Got.value is nested more than 64"),
+    ],
+)
+def test_answer_that_no_payload_holds_is_refused_with_its_field_and_line(
+    load: Load, how: str, reason: str
+) -> None:
+    loaded = load(RETURNING)
+    with pytest.raises(TypeError, match=re.escape(reason)) as found:
+        loaded.instances[0].answer({"how": how})
+    assert RETURNING.splitlines()[vars(found.value)["perform_line"] - 1] == "def handle(p: P):"
+
+
+@pytest.mark.parametrize("generator", ["pieces()", "later()"])
+def test_payloads_that_a_handler_yields_are_its_answer(load: Load, generator: str) -> None:
+    answer = load(RETURNING).instances[0].answer({"how": generator})
+    assert answer["payloads"] == [
+        {"text": "ab"}, {"root": "got", "data": {"value": 1}}, {"root": "got", "data": {"value": 2}},
+    ]  # fmt: skip
+    assert load(RETURNING).instances[0].answer({"how": "'\\ud800'"})["result"] == "?"
+
+
+@pytest.mark.parametrize("value", ["nan", "[{'a': (inf,)}]", "-inf"])
+def test_state_that_json_would_change_is_refused(load: Load, value: str) -> None:
+    source = (
+        P + f"    a: int\n\ninf = nan = float('inf')\ndef handle(p: P, state: dict): state['x'] = {value}\n"
+    )
+    with pytest.raises(ValueError, match="its state holds nan or an infinity"):
+        load(HEAD + source).instances[0].answer({"a": 1}, {"y": None})
+
+
+def test_field_that_may_be_none_is_none_where_it_was_left_out(load: Load) -> None:
+    source = P.replace("@dataclass", "@dataclass(kw_only=True, frozen=True, slots=True)")
+    loaded = load(
+        HEAD + source + "    a: Optional[int]\n    b: str = 'x'\n\ndef handle(p: P): return repr(p)\n"
+    )
+    value = check(form_of(loaded), {})
+    assert loaded.instances[0].answer(value)["result"] == "P(a=None, b='x')"
 
 
 def test_listener_works_without_rappd(tmp_path: Path) -> None:

@@ -198,6 +198,16 @@ def test_payload_that_is_mistyped_is_refused_with_its_field(desk: RunningDaemon)
     assert not done["ok"] and "double.number is mistyped: expected a whole number." in done["result"]
 
 
+def test_terminal_gives_an_argument_as_the_text_that_its_agent_takes(desk: RunningDaemon) -> None:
+    desk.drop("double_listener.py", DOUBLE.replace('"""The number."""', 'note: str = ""'))
+    desk.wait_for(lambda: "note" in str(rows(desk).get("double")), what="the other field")
+    fine = "0.10000000000000000000000001"
+    added = desk.cli("agents", "run", "calculator", f"a={fine}", "operation=add", "b=1")
+    assert f"1{fine[1:]}" in added.stdout
+    assert '"number":42' in desk.cli("agents", "run", "double", "number=21", "note=7").stdout
+    assert "is given twice" in desk.cli("agents", "run", "double", "number=1", "number=2").stderr
+
+
 def test_name_that_is_taken_quarantines_the_later_one_with_its_line(desk: RunningDaemon) -> None:
     desk.drop("other_listener.py", DOUBLE.replace('category="sums"', 'category="else", name="double"'))
     row = desk.wait_for(lambda: rows(desk).get("other_listener.py"), what="the second one")

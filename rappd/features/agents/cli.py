@@ -124,7 +124,7 @@ def run(name: _Agent, arguments: tuple[str, ...], printer: Printer) -> int:
     from agents.contract.readable_results import failure_of
 
     daemon = ControlClient(Home.here(), timeout=600)
-    body = {"agent": name, "args": _arguments(arguments)}
+    body = {"agent": name, "args": _arguments(daemon, name, arguments)}
     with progress(f"{name}…"):
         try:
             found = daemon.do("agents.run", **body)
@@ -142,19 +142,43 @@ def run(name: _Agent, arguments: tuple[str, ...], printer: Printer) -> int:
 agents.add_command(approve)
 
 
-def _arguments(pairs: tuple[str, ...]) -> dict[str, Any]:
+def _arguments(daemon: ControlClient, name: str, pairs: tuple[str, ...]) -> dict[str, Any]:
+    """Arguments by name. A text that is JSON is that, unless the agent takes text there, or digits that JSON would lose."""
     found: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     for pair in pairs:
         key, sign, text = pair.partition("=")
         if not sign or not re.fullmatch(r"\w+", key):
             raise UsageProblemError(
                 f'"{pair[:80]}" is not NAME=VALUE.', do="rappd agents run HackerNews count=5"
             )
+        if key in found:
+            raise UsageProblemError(f'"{key[:80]}" is given twice.', do=f"Give {key[:80]} once.")
         try:
             found[key] = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             found[key] = text
+        if found[key] is None or isinstance(found[key], bool | int | float):
+            texts[key] = text
+    if texts:
+        takes = _taken_as_text(agent_rows(daemon), name)
+        found.update((key, text) for key, text in texts.items() if key in takes)
     return found
+
+
+def _taken_as_text(rows: list[dict[str, Any]], name: str) -> set[str]:
+    """The parameters of an agent that are text, and the fields of a listener that are decimal numbers."""
+    row = next((one for one in rows if str(one["name"]).casefold() == name.casefold()), {})
+    properties = (row.get("parameters") or {}).get("properties") or {}
+    fields = (row.get("listener") or {}).get("fields") or ()
+    texts = {key for key, schema in properties.items() if isinstance(schema, dict) and _is_text(schema)}
+    return texts | {field["name"] for field in fields if field["type"]["kind"] == "decimal"}
+
+
+def _is_text(schema: dict[str, Any]) -> bool:
+    return schema.get("type") == "string" and not any(
+        not isinstance(one, str) for one in schema.get("enum") or ()
+    )
 
 
 def _report(found: dict[str, Any], printer: Printer) -> None:
