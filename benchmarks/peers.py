@@ -134,7 +134,7 @@ class Figures:
 async def _calls(daemon: Daemon, worker: BenchDaemon) -> tuple[list[tuple[str, str]], Figures]:
     async def one() -> None:
         done = await (await daemon.calls.submit("worker", agent="Echo", args={"text": "7"})).row()
-        if done["call"].get("result") != "7":
+        if done.get("result") != "7":
             raise RuntimeError(str(done))
 
     async with AsyncExitStack() as stack:

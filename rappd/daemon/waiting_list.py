@@ -127,7 +127,7 @@ def _services(daemon: Daemon) -> list[tuple[Tenant, ServiceFile]]:
 
 async def _eggs(daemon: Daemon) -> list[WaitingRow]:
     rows: list[WaitingRow] = []
-    for one in (await daemon.egg_transfer.arrived())["arrived"]:
+    for one in await daemon.egg_transfer.arrived():
         what = f"{tame(one['from'])} sent {one['name']}; nothing of it is in use yet."
         row = _row(f"egg:{one['id']}", "egg", what, "rappd egg arrived", one["at"])
         rows.append(

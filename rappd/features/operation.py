@@ -118,6 +118,8 @@ class Operation:
     """True for one of the brainstem and of every twin, which is its first argument: ``/agents``, ``/twins/{twin}/agents``."""
     agents: str = ""
     """The name by which agents ask for it; "" when they may not. ``{…}`` in it is an argument."""
+    answers: str = ""
+    """The one field of the answer, which has what the method returns; "" where that is the whole answer."""
 
     @property
     def noun(self) -> str:
@@ -140,8 +142,7 @@ class Operation:
                 continue
             required = one.default is inspect.Parameter.empty
             fields.append((one.name, hints[one.name], *(() if required else (one.default,))))
-        named = "".join(part.title() for part in re.split(r"\W|_", self.name))
-        return msgspec.defstruct(f"{named}Arguments", fields, kw_only=True)
+        return msgspec.defstruct(self._titled("Arguments"), fields, kw_only=True)
 
     @cached_property
     def of_request(self) -> dict[str, type]:
@@ -184,6 +185,8 @@ class Operation:
     def ending(self) -> Any:
         """The type of what a long operation ends with; else that of the answer."""
         declared = typing.get_type_hints(self.function, include_extras=True)["return"]
+        if self.answers:
+            return TypedDict(self._titled("Answer"), {self.answers: declared})  # type: ignore[operator]
         return typing.get_args(declared)[1] if self.is_long else declared
 
     @cached_property
@@ -195,27 +198,39 @@ class Operation:
         """The arguments that were sent, see ``ArgumentReader``."""
         return self._reader.read(given, as_text=as_text)
 
+    def _titled(self, what: str) -> str:
+        return "".join(part.title() for part in re.split(r"\W|_", self.name)) + what
+
     @cached_property
     def _reader(self) -> ArgumentReader:
         return ArgumentReader(self.arguments)
 
 
 def operation(
-    name: str, method: Method, path: str, *, right: Right, of_tenant: bool = False, agents: str = ""
+    name: str,
+    method: Method,
+    path: str,
+    *,
+    right: Right,
+    of_tenant: bool = False,
+    agents: str = "",
+    answers: str = "",
 ) -> Callable[[_Function], _Function]:
     """Makes a method an operation."""
 
     def mark(function: _Function) -> _Function:
-        row = Operation(name, method, path, right, function, of_tenant, agents)
+        row = Operation(name, method, path, right, function, of_tenant, agents, answers)
         function.operation = row  # type: ignore[attr-defined]
         return function
 
     return mark
 
 
-def agent_operation(name: str, *, of_tenant: bool = False) -> Callable[[_Function], _Function]:
+def agent_operation(
+    name: str, *, of_tenant: bool = False, answers: str = ""
+) -> Callable[[_Function], _Function]:
     """Makes a method an operation that agents alone ask for."""
-    return operation(name, "POST", "", right=AGENT, of_tenant=of_tenant, agents=name)
+    return operation(name, "POST", "", right=AGENT, of_tenant=of_tenant, agents=name, answers=answers)
 
 
 def operations_of(feature: type) -> list[Operation]:
@@ -253,7 +268,14 @@ class OperationTable:
 
 
 def awaitable(function: Callable[..., Any], feature: object) -> Callable[..., Any]:
-    """A method of a feature, bound; one that may block runs in a thread."""
+    """A method of a feature, bound, with its whole answer; one that may block runs in a thread."""
     if inspect.iscoroutinefunction(function):
-        return partial(function, feature)
-    return partial(asyncio.to_thread, function, feature)
+        perform = partial(function, feature)
+    else:
+        perform = partial(asyncio.to_thread, function, feature)
+    answers = function.operation.answers  # type: ignore[attr-defined]
+    return partial(_in_field, answers, perform) if answers else perform
+
+
+async def _in_field(name: str, perform: Callable[..., Any], /, *args: Any, **given: Any) -> dict[str, Any]:
+    return {name: await perform(*args, **given)}

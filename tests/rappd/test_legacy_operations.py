@@ -49,4 +49,4 @@ async def test_opening_that_cannot_be_written_down_opens_it_to_nobody_new(
     with pytest.raises(StoreError):
         await operations.open(["192.0.2.77"])
     assert listener.allowed == before
-    assert operations.show()["legacy"]["open"] is bool(before)
+    assert operations.show()["open"] is bool(before)

@@ -28,7 +28,6 @@ from rappd.features.operation import (
     operation,
     operations_of,
 )
-from rappd.features.peers.operations import Revoked
 from rappd.listeners.federation.operation_routes import FEATURES as OF_PEERS
 from rappd.listeners.later_routes import handler_itself
 from rappd.listeners.loopback import app as loopback
@@ -118,6 +117,20 @@ def test_form_of_an_operation_is_in_the_types_of_its_method() -> None:
     assert (get.takes_file, get.has_body, get.is_long, get.result) == (False, False, False, Download)
 
 
+async def test_what_a_method_returns_may_be_one_field_of_the_answer() -> None:
+    class Teas:
+        @operation("teas.list", "GET", "/teas", right=OWNER, answers="teas")
+        async def listing(self) -> list[str]:
+            """Lists what there is."""
+            return ["green"]
+
+    ((listing, perform),) = OperationTable(Teas())
+    answer = await perform()
+    assert answer == {"teas": ["green"]}
+    assert unfit(listing.ending, answer) == ""
+    assert unfit(listing.ending, {"teas": [1]}) == "Expected `str`, got `int` - at `$.teas[0]`"
+
+
 def test_no_operation_is_without_a_right_and_none_is_twice() -> None:
     with pytest.raises(TypeError):
         operation("kettles.fill", "POST", "/kettles/fill")  # type: ignore[call-arg]
@@ -202,14 +215,15 @@ def test_no_odd_argument_is_a_fault_inside(make_daemon: Callable[..., RunningDae
 
 
 def test_an_answer_that_is_not_as_declared_is_seen() -> None:
+    revoked = next(one for one in all_operations() if one.name == "peers.revoke").ending
     row = {"jti": "1", "name": "Ada", "fingerprint": "ab"}
     assert unfit(dict[str, Any], row) == ""
-    assert unfit(Revoked, {"revoked": row}) == "Undeclared field `jti` - at `$.revoked`"
+    assert unfit(revoked, {"revoked": row}) == "Undeclared field `jti` - at `$.revoked`"
     assert (
-        unfit(Revoked, {"revoked": {"name": 1, "fingerprint": ""}})
+        unfit(revoked, {"revoked": {"name": 1, "fingerprint": ""}})
         == "Expected `str`, got `int` - at `$.revoked.name`"
     )
-    assert unfit(Revoked, {}) == "Object missing required field `revoked`"
+    assert unfit(revoked, {}) == "Object missing required field `revoked`"
 
 
 def test_no_route_by_hand_is_the_operators() -> None:

@@ -36,18 +36,6 @@ class AgentFile(TypedDict):
     cards: list[AgentCard]
 
 
-class AgentFiles(TypedDict):
-    """The agent files."""
-
-    files: list[AgentFile]
-
-
-class AgentList(TypedDict):
-    """The agents, a row each."""
-
-    agents: list[AgentRow]
-
-
 class AgentNeeds(TypedDict):
     """The needs of an agent, and what its calls asked for."""
 
@@ -58,12 +46,6 @@ class AgentNeeds(TypedDict):
     unheld: str
     exceeded: int
     uses: list[UseRow]
-
-
-class HeldFiles(TypedDict):
-    """The quarantined files of a workspace."""
-
-    held: list[HeldFile]
 
 
 class Generations(TypedDict, total=False):
@@ -90,8 +72,8 @@ class AgentOperations:
         """``ssh_keys``: whether agents reach keys of SSH; looks at the disk. ``approved`` is told that something was."""
         self._ssh_keys, self._imports, self._approved = ssh_keys, imports, approved
 
-    @operation("agents.list", "GET", "/agents", right=ANYBODY, of_tenant=True)
-    async def listing(self, tenant: Tenant) -> AgentFiles:
+    @operation("agents.list", "GET", "/agents", right=ANYBODY, of_tenant=True, answers="files")
+    async def listing(self, tenant: Tenant) -> list[AgentFile]:
         """Agent files and the agents they hold; `cards` tells what a screen needs about each.
 
         `ssh_keys` at a card: this agent, which did not come with rappd, can use your SSH keys. `reach`: what its needs come
@@ -107,7 +89,7 @@ class AgentOperations:
                 file["agents"].append(row["name"])
             reaches_keys = ssh_keys and row["origin"] != SHIPPED and row["needs"] is None
             file["cards"].append({**row, "ssh_keys": reaches_keys})
-        return {"files": list(files.values())}
+        return list(files.values())
 
     @operation("agents.needs", "GET", "/agents/needs/{name:.+}", right=OWNER, of_tenant=True)
     async def needs(self, tenant: Tenant, name: str) -> AgentNeeds:
@@ -126,15 +108,15 @@ class AgentOperations:
             "uses": uses.rows(),
         }
 
-    @operation("agents.held", "GET", "/agents/held", right=OWNER, of_tenant=True)
-    async def held(self, tenant: Tenant) -> HeldFiles:
+    @operation("agents.held", "GET", "/agents/held", right=OWNER, of_tenant=True, answers="held")
+    async def held(self, tenant: Tenant) -> list[HeldFile]:
         """Quarantined code of agents, services and senses, and a quarantined `.env`: `path`, `why`, `origin`, `at`, `sha256`."""
-        return {"held": await tenant.admin.held()}
+        return await tenant.admin.held()
 
-    @agent_operation("agents.list", of_tenant=True)
-    async def agents_list(self, tenant: Tenant) -> AgentList:
+    @agent_operation("agents.list", of_tenant=True, answers="agents")
+    async def agents_list(self, tenant: Tenant) -> list[AgentRow]:
         """The agents, a row each, as agents see them."""
-        return {"agents": listing(tenant.registry)}
+        return listing(tenant.registry)
 
     @agent_operation("agents.source", of_tenant=True)
     async def source_for_agents(self, tenant: Tenant, filename: str = "", name: str = "") -> AgentSource:

@@ -50,12 +50,6 @@ class HelloRow(TypedDict):
     trouble: str
 
 
-class Greeted(TypedDict):
-    """The answer of ``peers.hello``."""
-
-    hello: list[HelloRow]
-
-
 class BroadcastOperations:
     """``rappd call --first``, ``rappd call --all`` and ``rappd peers hello``."""
 
@@ -123,15 +117,15 @@ class BroadcastOperations:
         await asyncio.gather(*(self._dispatcher.record_reply(end, end.thread) for _, end in rows))
         return {"calls": calls, "winner": winner.peer.name if winner else None}
 
-    @operation("peers.hello", "POST", "/peers/hello", right=OWNER)
-    async def hello(self) -> Greeted:
+    @operation("peers.hello", "POST", "/peers/hello", right=OWNER, answers="hello")
+    async def hello(self) -> list[HelloRow]:
         """Says HELLO to every peer, and tells who answered how fast.
 
         ``{"hello": [{name, fingerprint, short, answered, ms, agents, trouble}]}``.
         """
         await self._availability.wait()
         heard = await hello_all(self._peers.all(), self._greetings.call, within=PROBE_SECONDS + 1)
-        return {"hello": [_hello_row(one) for one in heard]}
+        return [_hello_row(one) for one in heard]
 
     async def _without_neighborhoods(self, selectors: Sequence[str]) -> list[str]:
         """``@NAME`` as its paired members. Raises ``NoSuchNeighborhoodError``, ``NotFoundError`` where none is paired."""

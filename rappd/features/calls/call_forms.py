@@ -98,23 +98,11 @@ class CallView(TypedDict):
     legacy: NotRequired[bool]
 
 
-class CallAnswer(TypedDict):
-    """The answer of ``calls.ask``."""
-
-    call: CallView
-
-
 class CallOfPeer(TypedDict):
     """A call, by its id, and who works on it."""
 
     id: str
     peer: str
-
-
-class CallStopping(TypedDict):
-    """The answer of ``calls.cancel``."""
-
-    stopping: CallOfPeer
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +114,7 @@ class OwnersCall:
     started: float
     is_legacy: bool = False
 
-    async def row(self) -> CallAnswer:
+    async def row(self) -> CallView:
         """``{"call": {id, peer, state, result, seconds, thread, …}}``.
 
         ``state``: done, failed (the other machine said so), accepted (it works on it still), queued (away).
@@ -134,7 +122,7 @@ class OwnersCall:
         reply = await self.turn.reply()
         state = {DONE: "done", ERROR: "failed"}.get(reply.verb) or reply.data["state"]
         row = call_row(self.peer, self.turn.envelope, state, self.started, reply=reply)
-        return {"call": {**row, "legacy": True} if self.is_legacy else row}
+        return {**row, "legacy": True} if self.is_legacy else row
 
 
 def call_row(

@@ -41,8 +41,8 @@ from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import UsageProblemError
 from rappd.features.calls.call_forms import (
-    CallAnswer,
-    CallStopping,
+    CallOfPeer,
+    CallView,
     OwnersCall,
     call_data,
     failed,
@@ -89,7 +89,7 @@ class CallOperations:
         self._host, self._pending = host, pending
         self._peer_client, self._outbox = peer_client, outbox
 
-    @operation("calls.ask", "POST", "/call", right=OWNER)
+    @operation("calls.ask", "POST", "/call", right=OWNER, answers="call")
     async def call(
         self,
         peer: Text,
@@ -99,7 +99,7 @@ class CallOperations:
         twin: str = "",
         wait: float = DEFAULT_WAIT,
         id: str = "",
-    ) -> CallAnswer:
+    ) -> CallView:
         """Asks a `peer`: its brainstem (`text`), a `twin` of it, or one `agent` with `args`. `wait`: seconds."""
         asked = await self.submit(peer, text=text, agent=agent, args=args, twin=twin, wait=wait, id=id)
         return await asked.row()
@@ -233,8 +233,8 @@ class CallOperations:
             peer.fingerprint, sent, summary_of(asked.data), self._node.keep_seconds, accepted=accepted
         )
 
-    @operation("calls.cancel", "POST", "/call/cancel", right=OWNER)
-    async def cancel(self, peer: Text, id: Text) -> CallStopping:
+    @operation("calls.cancel", "POST", "/call/cancel", right=OWNER, answers="stopping")
+    async def cancel(self, peer: Text, id: Text) -> CallOfPeer:
         """Stops what a `peer` does for the call with that `id`; the call is then answered so."""
         there = self._peers.find(peer)
         if not is_uuid4(id):
@@ -242,7 +242,7 @@ class CallOperations:
         await self._peer_client.now().tell(
             there, encode(Envelope(id, self._node.id, brainstem_id(there.fingerprint), "CANCEL", {}))
         )
-        return {"stopping": {"id": id, "peer": there.name}}
+        return {"id": id, "peer": there.name}
 
     async def _legacy(self, selector: str) -> Entry | None:
         """The published brainstem or A2A agent of that name, address or URL, if one was added."""
@@ -344,7 +344,7 @@ async def _events_of(asked: OwnersCall) -> AsyncGenerator[tuple[int | None, byte
     async for number, event in asked.turn.events():
         yield number, event
     try:
-        last = {"type": "done", **await asked.row()}
+        last: dict[str, Any] = {"type": "done", "call": await asked.row()}
     except ReportableError as found:
         last = {"type": "error", **found.as_json(), "status": found.status}
     yield asked.turn.number + 1, last

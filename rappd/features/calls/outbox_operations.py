@@ -2,35 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from envelopes.envelope import HELP
 from neighborhoods.delivery import outbox as delivery
 from neighborhoods.durable_tables import EGG
 from neighborhoods.peer_store import PeerStore
-from rappd.features.calls.redirected_calls import OpenCalls, Redirected
+from rappd.features.calls.redirected_calls import OpenCalls
 from rappd.features.operation import OWNER, Text, operation
 from rappd.federation.availability import Availability, Deferred
 from rappd.federation.peer_view import OutboxRow, outbox_row
 from rappd.store.outbox_table import OutboxTable
-
-
-class Outbox(TypedDict):
-    """Calls and eggs that wait, or lately did; those that came back with a snapshot last."""
-
-    outbox: list[OutboxRow]
-
-
-class Retried(TypedDict):
-    """The answer of ``outbox.retry``."""
-
-    retried: OutboxRow
-
-
-class Dropped(TypedDict):
-    """The answer of ``outbox.drop``."""
-
-    dropped: OutboxRow
 
 
 class OutboxOperations:
@@ -48,8 +28,8 @@ class OutboxOperations:
         self._availability, self._peers, self._outbox = availability, peers, outbox
         self._rows, self._open_calls = rows, open_calls
 
-    @operation("outbox.list", "GET", "/outbox", right=OWNER)
-    async def listing(self, waiting: bool = False, restored: bool = False) -> Outbox:
+    @operation("outbox.list", "GET", "/outbox", right=OWNER, answers="outbox")
+    async def listing(self, waiting: bool = False, restored: bool = False) -> list[OutboxRow]:
         """The outbox: what waits for other machines; without `?waiting=1` also recent results.
 
         `?restored=1`: also calls that came back with a snapshot, unanswered (`state` `open`).
@@ -59,19 +39,19 @@ class OutboxOperations:
         else:
             rows = await (await self._outbox.ready()).listing(waiting=waiting)
         found = await self._open_calls.listing() if restored else []
-        return {"outbox": [outbox_row(self._peers, row) for row in rows if row.verb in (HELP, EGG)] + found}
+        return [outbox_row(self._peers, row) for row in rows if row.verb in (HELP, EGG)] + found
 
-    @operation("outbox.redirect", "POST", "/outbox/{id}/redirect", right=OWNER)
-    async def redirect(self, id: str, peer: Text) -> Redirected:
+    @operation("outbox.redirect", "POST", "/outbox/{id}/redirect", right=OWNER, answers="redirected")
+    async def redirect(self, id: str, peer: Text) -> OutboxRow:
         """Sends a call to the machine `peer`: for one that was set up anew, or that came back with a snapshot."""
         return await self._open_calls.redirect(id, peer)
 
-    @operation("outbox.retry", "POST", "/outbox/{id}/retry", right=OWNER)
-    async def retry(self, id: str) -> Retried:
+    @operation("outbox.retry", "POST", "/outbox/{id}/retry", right=OWNER, answers="retried")
+    async def retry(self, id: str) -> OutboxRow:
         """Tries one now."""
-        return {"retried": outbox_row(self._peers, await self._outbox.now().retry(id))}
+        return outbox_row(self._peers, await self._outbox.now().retry(id))
 
-    @operation("outbox.drop", "DELETE", "/outbox/{id}", right=OWNER)
-    async def drop(self, id: str) -> Dropped:
+    @operation("outbox.drop", "DELETE", "/outbox/{id}", right=OWNER, answers="dropped")
+    async def drop(self, id: str) -> OutboxRow:
         """Cancels a waiting call."""
-        return {"dropped": outbox_row(self._peers, await self._outbox.now().drop(id))}
+        return outbox_row(self._peers, await self._outbox.now().drop(id))

@@ -7,7 +7,6 @@ a snapshot of a brainstem are open in its record, and nothing of a snapshot is s
 from __future__ import annotations
 
 import time
-from typing import TypedDict
 
 from msgspec.structs import replace
 
@@ -27,12 +26,6 @@ from rappd.store.store import Store
 _KNOWN_DAYS = 30
 OPEN = "open"
 """The state of a call that came back with a snapshot, unanswered."""
-
-
-class Redirected(TypedDict):
-    """The answer of ``outbox.redirect``."""
-
-    redirected: OutboxRow
 
 
 class OpenCalls:
@@ -58,7 +51,7 @@ class OpenCalls:
         """The number of calls that came back with a snapshot, unanswered."""
         return len(await self._found())
 
-    async def redirect(self, id: str, selector: str) -> Redirected:
+    async def redirect(self, id: str, selector: str) -> OutboxRow:
         """Sends a call to the peer ``selector``; its answer comes to the thread that it was made on.
 
         ``id`` may be shortened. Raises ``not_in_outbox``, ``NoSuchPeerError``, and ``OutboxConflictError`` for
@@ -83,7 +76,7 @@ class OpenCalls:
         await outbox.put(peer.fingerprint, self._addressed(asked, peer), what, self._node.keep_seconds)
         return await self._answer_of(asked.id, peer)
 
-    async def _move(self, row: OutgoingEnvelope, peer: Peer) -> Redirected:
+    async def _move(self, row: OutgoingEnvelope, peer: Peer) -> OutboxRow:
         if row.verb == EGG:
             raise OutboxConflictError(
                 "An egg is sealed for one machine; another cannot open it.", do="rappd egg send FILE PEER"
@@ -99,10 +92,10 @@ class OpenCalls:
         )
         return await self._answer_of(row.id, peer)
 
-    async def _answer_of(self, id: str, peer: Peer) -> Redirected:
+    async def _answer_of(self, id: str, peer: Peer) -> OutboxRow:
         row = await self._rows.by_id(peer.fingerprint, id)
         assert row is not None
-        return {"redirected": outbox_row(self._peers, row)}
+        return outbox_row(self._peers, row)
 
     def _addressed(self, asked: Envelope, peer: Peer) -> Envelope:
         own = self._node.identity.fingerprint[:16]

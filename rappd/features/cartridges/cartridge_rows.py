@@ -29,23 +29,11 @@ class CartridgeRow(TypedDict):
     notes: NotRequired[list[str]]
 
 
-class Cartridges(TypedDict):
-    """The cartridges that lie here, the brainstem's first."""
-
-    cartridges: list[CartridgeRow]
-
-
 class CartridgeText(Signed):
     """The text of a cartridge, and who signed it."""
 
     file: str
     text: str
-
-
-class CartridgeRead(TypedDict):
-    """The answer of ``cartridges.read``."""
-
-    cartridge: CartridgeText
 
 
 class SignatureMade(TypedDict):

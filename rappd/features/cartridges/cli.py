@@ -47,8 +47,8 @@ def list_(printer: Printer) -> None:
     from rappd.settings.load import Settings, host_workspace
 
     home = Home.here()
-    found = FoundCartridges(home, host_workspace(home, Settings.load(home))).listing()
-    printer.result(found, show_cartridges, found["cartridges"])
+    rows = FoundCartridges(home, host_workspace(home, Settings.load(home))).listing()
+    printer.result({"cartridges": rows}, show_cartridges, rows)
 
 
 @cartridge.command()

@@ -15,9 +15,8 @@ from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.cartridges.cartridge_rows import (
-    CartridgeRead,
     CartridgeRow,
-    Cartridges,
+    CartridgeText,
     SignatureMade,
     Signed,
 )
@@ -53,15 +52,14 @@ class FoundCartridges:
         self._home = home
         self._host = host
 
-    def listing(self) -> Cartridges:
+    def listing(self) -> list[CartridgeRow]:
         """Each ``.lispy.json`` that lies there, the brainstem's first; one that cannot be read says why in ``problem``.
 
         ``twin`` and ``of`` are key and name of the twin whose it is, "" for the brainstem.
         """
-        rows = [self._row(file, whose) for whose in self._everybody() for file in _files(whose)]
-        return {"cartridges": rows}
+        return [self._row(file, whose) for whose in self._everybody() for file in _files(whose)]
 
-    def read(self, name: str, twin: str = "") -> CartridgeRead:
+    def read(self, name: str, twin: str = "") -> CartridgeText:
         """The ``text`` of one, and who signed it; ``twin`` is the key of the twin whose it is.
 
         Raises ``NotFoundError``, ``BadCartridgeError``.
@@ -71,7 +69,7 @@ class FoundCartridges:
             if file.rel == name:
                 octets, found = load_with_bytes(file.path, files=file.files)
                 signed = self._signed(found.signer, found.notes)
-                return {"cartridge": {"file": name, "text": octets.decode(), **signed}}
+                return {"file": name, "text": octets.decode(), **signed}
         raise NotFoundError(f'There is no cartridge "{name[:80]}".', do="Look at the list anew.")
 
     def signer(self, digest: str, signature: str, *, name: str) -> Signed:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agents.providers.lazy_imports import load
 from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.home import Home
-from rappd.features.cartridges.cartridge_rows import CartridgeRead, Cartridges, SignatureMade, Signed
+from rappd.features.cartridges.cartridge_rows import CartridgeRow, CartridgeText, SignatureMade, Signed
 from rappd.features.operation import OWNER, Text, operation
 from twins.workspace.workspace import Workspace
 
@@ -23,13 +23,13 @@ class CartridgeOperations:
     def __init__(self, home: Home, host: Workspace) -> None:
         self._home, self._host = home, host
 
-    @operation("cartridges.list", "GET", "/cartridges", right=OWNER)
-    async def listing(self) -> Cartridges:
+    @operation("cartridges.list", "GET", "/cartridges", right=OWNER, answers="cartridges")
+    async def listing(self) -> list[CartridgeRow]:
         """The `.lispy.json` beside the agents of the brainstem and its twins; one that cannot be read says why in `problem`."""
         return await in_file_pool((await self._found()).listing)
 
-    @operation("cartridges.read", "GET", "/cartridges/{file:.+}", right=OWNER)
-    async def read(self, file: str, twin: str = "") -> CartridgeRead:
+    @operation("cartridges.read", "GET", "/cartridges/{file:.+}", right=OWNER, answers="cartridge")
+    async def read(self, file: str, twin: str = "") -> CartridgeText:
         """The `text` of one, and who signed it; `twin` is the key of the twin whose it is."""
         return await in_file_pool((await self._found()).read, file, twin)
 

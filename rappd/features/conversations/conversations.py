@@ -87,12 +87,6 @@ class ConversationTurns(TypedDict):
     earlier: int
 
 
-class OneConversation(TypedDict):
-    """A conversation as it is now."""
-
-    conversation: ConversationView
-
-
 class Excerpt(TypedDict):
     """The text around words that were found; ``yours``: in a sentence, not in an answer."""
 
@@ -115,12 +109,6 @@ class FoundConversations(TypedDict):
     found: list[FoundConversation]
     words: list[str]
     next: int | None
-
-
-class Pictures(TypedDict):
-    """Pictures as they were sent."""
-
-    pictures: list[Picture]
 
 
 class ThreadPart(TypedDict):
@@ -196,7 +184,7 @@ class Conversations:
         turns = await self._turns(found.id, starts, path[first:end])
         return {"conversation": conversation_view(found), "turns": turns, "earlier": first}
 
-    async def rename(self, thread: str, title: str) -> OneConversation:
+    async def rename(self, thread: str, title: str) -> ConversationView:
         """Gives it another title; an empty one gives back the words that it began with."""
         found = await self.find(thread)
         title = " ".join(title.split())
@@ -205,13 +193,13 @@ class Conversations:
                 f"The title has {len(title)} characters, {LONGEST_TITLE} fit.", do="Shorten it."
             )
         await self._store.change(rename(found.id, title))
-        return {"conversation": conversation_view(await self.find(found.id))}
+        return conversation_view(await self.find(found.id))
 
-    async def remove(self, thread: str) -> OneConversation:
+    async def remove(self, thread: str) -> ConversationView:
         """Takes it off the list, and out of searches. What was said stays in the event log."""
         return await self._mark(thread, now())
 
-    async def restore(self, thread: str) -> OneConversation:
+    async def restore(self, thread: str) -> ConversationView:
         """Puts it back into the list."""
         return await self._mark(thread, 0)
 
@@ -249,10 +237,10 @@ class Conversations:
             "next": place or None,
         }
 
-    async def _mark(self, thread: str, removed: int) -> OneConversation:
+    async def _mark(self, thread: str, removed: int) -> ConversationView:
         found = await self.find(thread)
         await self._store.change(remove(found.id, removed))
-        return {"conversation": conversation_view(await self.find(found.id))}
+        return conversation_view(await self.find(found.id))
 
     async def _rows(self, query: tuple[str, tuple[Any, ...]]) -> list[ConversationRow]:
         return [ConversationRow(*row) for row in await self._store.rows(*query)]
@@ -286,13 +274,13 @@ def titled(thread: ThreadRow, titles: Mapping[str, str]) -> ThreadRow:
     return replace(thread, title=titles[thread.id]) if thread.id in titles else thread
 
 
-async def pictures_of(store: Store, thread: ThreadRow, turn: str) -> Pictures:
+async def pictures_of(store: Store, thread: ThreadRow, turn: str) -> list[Picture]:
     """The pictures that went with a turn's sentence, as they were sent. Raises ``NotFoundError`` without such a turn."""
     await store.flush()
     rows = await store.rows(*asked_query(thread.id, turn))
     if not rows:
         raise NotFoundError("There is no such turn.", do="Look in the conversation.")
-    return {"pictures": await asyncio.to_thread(lambda: recorded(orjson.loads(rows[0][0])))}
+    return await asyncio.to_thread(lambda: recorded(orjson.loads(rows[0][0])))
 
 
 async def whole_thread(store: Store, thread: ThreadRow, before: int | None = None) -> ThreadPart:

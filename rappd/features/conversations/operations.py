@@ -12,8 +12,8 @@ from rappd.features.conversations.conversations import (
     ConversationList,
     Conversations,
     ConversationTurns,
+    ConversationView,
     FoundConversations,
-    OneConversation,
 )
 from rappd.features.operation import OWNER, operation
 from rappd.store.store import Store
@@ -62,20 +62,30 @@ class ConversationOperations:
             turn["running"] = is_open and self._running(turn["from"], turn["id"]) is not None
         return found
 
-    @operation("conversations.rename", "POST", "/conversations/{thread}/rename", right=OWNER)
-    async def rename(self, thread: str, title: str, user_guid: str = "") -> OneConversation:
+    @operation(
+        "conversations.rename", "POST", "/conversations/{thread}/rename", right=OWNER, answers="conversation"
+    )
+    async def rename(self, thread: str, title: str, user_guid: str = "") -> ConversationView:
         """Gives it the title `title`; "" gives back the words that it began with."""
         return await self._of(user_guid).rename(thread, title)
 
-    @operation("conversations.remove", "POST", "/conversations/{thread}/remove", right=OWNER)
-    async def remove(self, thread: str, user_guid: str = "") -> OneConversation:
+    @operation(
+        "conversations.remove", "POST", "/conversations/{thread}/remove", right=OWNER, answers="conversation"
+    )
+    async def remove(self, thread: str, user_guid: str = "") -> ConversationView:
         """Takes it off the list and out of searches. What was said stays in the event log; listeners forget it."""
         found = await self._of(user_guid).remove(thread)
-        await self._clear_context(found["conversation"]["id"], found["conversation"]["with"])
+        await self._clear_context(found["id"], found["with"])
         return found
 
-    @operation("conversations.restore", "POST", "/conversations/{thread}/restore", right=OWNER)
-    async def restore(self, thread: str, user_guid: str = "") -> OneConversation:
+    @operation(
+        "conversations.restore",
+        "POST",
+        "/conversations/{thread}/restore",
+        right=OWNER,
+        answers="conversation",
+    )
+    async def restore(self, thread: str, user_guid: str = "") -> ConversationView:
         """Puts it back into the list."""
         return await self._of(user_guid).restore(thread)
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, TypedDict
 from agents.providers.selection import ProviderSelector
 from envelopes.codecs.bounded_json import bounded_json
 from envelopes.codecs.chat import ChatRequest, decode_request, last_event, request_envelope
+from envelopes.codecs.pictures import Picture
 from envelopes.envelope import new_id
 from envelopes.errors import MalformedError
 from rappd.dispatch.dispatcher import Dispatcher
@@ -22,9 +23,8 @@ from rappd.features.conversations.conversations import (
     ConversationList,
     Conversations,
     ConversationTurns,
+    ConversationView,
     FoundConversations,
-    OneConversation,
-    Pictures,
     pictures_of,
 )
 from rappd.features.conversations.operations import ClearContext, ConversationOperations
@@ -171,24 +171,48 @@ class ConversationsForPhones:
         """The last turns of a conversation."""
         return await self._recorded.show(thread, limit, before, at, device.user_guid)
 
-    @operation("phone_conversations.pictures", "GET", "/threads/{thread}/pictures/{turn}", right=TALK)
-    async def pictures(self, device: Device, thread: str, turn: str) -> Pictures:
+    @operation(
+        "phone_conversations.pictures",
+        "GET",
+        "/threads/{thread}/pictures/{turn}",
+        right=TALK,
+        answers="pictures",
+    )
+    async def pictures(self, device: Device, thread: str, turn: str) -> list[Picture]:
         """The pictures that went with the sentence of a turn."""
         found = await Conversations(self._store, device.user_guid).find(thread)
         return await pictures_of(self._store, await self._store.find_thread(found.id), turn.lower())
 
-    @operation("phone_conversations.rename", "POST", "/conversations/{thread}/rename", right=TALK)
-    async def rename(self, device: Device, thread: str, title: str) -> OneConversation:
+    @operation(
+        "phone_conversations.rename",
+        "POST",
+        "/conversations/{thread}/rename",
+        right=TALK,
+        answers="conversation",
+    )
+    async def rename(self, device: Device, thread: str, title: str) -> ConversationView:
         """Gives it the title `title`."""
         return await self._recorded.rename(thread, title, device.user_guid)
 
-    @operation("phone_conversations.remove", "POST", "/conversations/{thread}/remove", right=TALK)
-    async def remove(self, device: Device, thread: str) -> OneConversation:
+    @operation(
+        "phone_conversations.remove",
+        "POST",
+        "/conversations/{thread}/remove",
+        right=TALK,
+        answers="conversation",
+    )
+    async def remove(self, device: Device, thread: str) -> ConversationView:
         """Takes it off the list."""
         return await self._recorded.remove(thread, device.user_guid)
 
-    @operation("phone_conversations.restore", "POST", "/conversations/{thread}/restore", right=TALK)
-    async def restore(self, device: Device, thread: str) -> OneConversation:
+    @operation(
+        "phone_conversations.restore",
+        "POST",
+        "/conversations/{thread}/restore",
+        right=TALK,
+        answers="conversation",
+    )
+    async def restore(self, device: Device, thread: str) -> ConversationView:
         """Puts it back into the list."""
         return await self._recorded.restore(thread, device.user_guid)
 

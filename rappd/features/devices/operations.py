@@ -2,37 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypedDict
-
 from rappd.errors import UsageProblemError
 from rappd.features.eggs.uploaded_eggs import whole_path
 from rappd.features.operation import OWNER, Text, operation
 from rappd.tether.devices import ConnectedDevice, DeviceRow, EggOffer, WindowState, checked_kind, rights_of
 from rappd.tether.service import TetherService
-
-
-class Devices(TypedDict):
-    """The registered phones."""
-
-    devices: list[ConnectedDevice]
-
-
-class Picture(TypedDict):
-    """The text of an SVG picture."""
-
-    svg: str
-
-
-class EggSent(TypedDict):
-    """An egg that lies there for a phone."""
-
-    sent: EggOffer
-
-
-class DeviceRemoved(TypedDict):
-    """A phone as it was."""
-
-    removed: DeviceRow
 
 
 class DeviceOperations:
@@ -41,10 +15,10 @@ class DeviceOperations:
     def __init__(self, tether: TetherService) -> None:
         self._tether = tether
 
-    @operation("devices.list", "GET", "/devices", right=OWNER)
-    async def listing(self) -> Devices:
+    @operation("devices.list", "GET", "/devices", right=OWNER, answers="devices")
+    async def listing(self) -> list[ConnectedDevice]:
         """Lists registered phones, and whether they are connected now."""
-        return {"devices": self._tether.listing()}
+        return self._tether.listing()
 
     @operation("devices.window", "GET", "/devices/window", right=OWNER)
     async def window(self) -> WindowState:
@@ -65,10 +39,10 @@ class DeviceOperations:
             name=name, seconds=ttl, scope=scope or "talk", user=user, session=session
         )
 
-    @operation("devices.qr", "GET", "/devices/window/qr", right=OWNER)
-    async def qr_code(self) -> Picture:
+    @operation("devices.qr", "GET", "/devices/window/qr", right=OWNER, answers="svg")
+    async def qr_code(self) -> str:
         """The QR code that is shown now, as the text of an SVG picture: `{svg}`."""
-        return {"svg": self._tether.qr_code()}
+        return self._tether.qr_code()
 
     @operation("devices.answer", "POST", "/devices/window/answer", right=OWNER)
     async def answer(self, id: Text, same: bool, kind: str = "guest") -> WindowState:
@@ -131,15 +105,15 @@ class DeviceOperations:
             self._tether.let_approve(found, approve)
         return self._tether.shown(found)
 
-    @operation("devices.send_egg", "POST", "/devices/{device}/eggs", right=OWNER)
-    async def send_egg(self, device: str, path: Text) -> EggSent:
+    @operation("devices.send_egg", "POST", "/devices/{device}/eggs", right=OWNER, answers="sent")
+    async def send_egg(self, device: str, path: Text) -> EggOffer:
         """Puts the egg at `path` on this machine there for a phone, until it fetched it or the daemon ends."""
         found = self._tether.devices.find(device)
-        return {"sent": await self._tether.offer_egg(found, whole_path(path))}
+        return await self._tether.offer_egg(found, whole_path(path))
 
-    @operation("devices.revoke", "DELETE", "/devices/{device}", right=OWNER)
-    async def revoke(self, device: str) -> DeviceRemoved:
+    @operation("devices.revoke", "DELETE", "/devices/{device}", right=OWNER, answers="removed")
+    async def revoke(self, device: str) -> DeviceRow:
         """Removes a phone; its connection ends at once."""
         found = self._tether.devices.find(device)
         self._tether.revoke(found)
-        return {"removed": found.shown()}
+        return found.shown()

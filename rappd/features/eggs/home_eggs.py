@@ -39,18 +39,6 @@ class WhichEgg(TypedDict, total=False):
     path: str
 
 
-class EggRolledBack(TypedDict):
-    """A hatching that was undone."""
-
-    rolled_back: RolledBackRow
-
-
-class Hatchings(TypedDict):
-    """Hatchings that have a receipt, the latest first."""
-
-    hatchings: list[ReceiptRow]
-
-
 class SignerRow(TypedDict):
     """A sender whose eggs run their code without asking."""
 
@@ -218,14 +206,16 @@ class HomeEggs:
         found = self.importer.receipts.find(receipt)
         return Path(found.workspace).name if found.destination == Destination.TWIN.value else ""
 
-    @operation("eggs.hatchings", "GET", "/eggs/hatchings", right=OWNER, agents="eggs.receipts")
-    def receipts(self) -> Hatchings:
+    @operation(
+        "eggs.hatchings", "GET", "/eggs/hatchings", right=OWNER, agents="eggs.receipts", answers="hatchings"
+    )
+    def receipts(self) -> list[ReceiptRow]:
         """Every hatching that has a receipt, the latest first."""
-        return {"hatchings": [receipt.summary() for receipt in self.importer.receipts.listing()]}
+        return [receipt.summary() for receipt in self.importer.receipts.listing()]
 
-    def rollback(self, receipt: str, *, even_if_changed: bool = False) -> EggRolledBack:
+    def rollback(self, receipt: str, *, even_if_changed: bool = False) -> RolledBackRow:
         """Undoes a hatching. Raises ``changed_since`` when files changed, unless told that it may."""
-        return {"rolled_back": self.importer.rollback(receipt, even_if_changed=even_if_changed).as_json()}
+        return self.importer.rollback(receipt, even_if_changed=even_if_changed).as_json()
 
     @operation("eggs.signers", "GET", "/eggs/signers", right=OWNER)
     def list_signers(self) -> SignersListed:

@@ -104,6 +104,6 @@ class EggHostApi:
         """Takes a hatching back."""
         key = await asyncio.to_thread(self._home_eggs.key_of_hatching, receipt)
         if not key or not self._tenants.is_answering(key):
-            return {**await self._eggs.rollback(receipt)}
+            return {"rolled_back": await self._eggs.rollback(receipt)}
         self._tenants.once_answered(key, f"the rollback of {receipt}", partial(self._eggs.rollback, receipt))
         return {"message": f"{receipt} is taken back as soon as the twin has answered."}

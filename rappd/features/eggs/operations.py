@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal
 
 from msgspec.structs import replace
 
@@ -20,7 +20,7 @@ from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import Turn
 from rappd.errors import ConflictError, NotFoundError
 from rappd.features.eggs.answers import EggHatched, EggLookedAt, EggPacked, EggPlanned, EggsMerged
-from rappd.features.eggs.home_eggs import EggRolledBack, HomeEggs
+from rappd.features.eggs.home_eggs import HomeEggs
 from rappd.features.eggs.links import link_to
 from rappd.features.eggs.packing import PackRequest
 from rappd.features.eggs.resting_twins import RestingTwins, Tell
@@ -28,17 +28,12 @@ from rappd.features.eggs.uploaded_eggs import RECEIVED, receive, unsealed, whole
 from rappd.features.operation import OWNER, Status, Text, Upload, operation
 from rappd.store.store import Store
 from rappd.tenants.tenants import Tenants
+from twins.installer.rollback import RolledBackRow
 from twins.work_progress import Cancellation, Progress, WorkCancelledError
 
 _MOST_BYTES = 8 << 30
 _PACE_SECONDS = 0.1
 _OWNER = Caller("control", operator=True)
-
-
-class EggCancelled(TypedDict):
-    """Work on an egg that has ended, and wrote nothing."""
-
-    cancelled: Literal[True]
 
 
 class EggOperations(RestingTwins):
@@ -115,8 +110,8 @@ class EggOperations(RestingTwins):
         how: dict[str, Any] = {"overwrite": overwrite or [], "approved": approved, "source": source[:200]}
         return self._begun(partial(self.hatch_egg, self.home_eggs.which(id, path), **how), work)
 
-    @operation("eggs.cancel", "POST", "/eggs/cancel", right=OWNER)
-    async def cancel(self, work: Text) -> EggCancelled:
+    @operation("eggs.cancel", "POST", "/eggs/cancel", right=OWNER, answers="cancelled")
+    async def cancel(self, work: Text) -> Literal[True]:
         """Cancels the hatching or packing that was begun with the id `work`, and answers once it has ended.
 
         Nothing is written then. Once files are moved into place it is refused with `too_late`, and goes on; what was
@@ -131,7 +126,7 @@ class EggOperations(RestingTwins):
             raise ConflictError(
                 "Too late to cancel; it is done.", do="rappd egg hatchings, or look at the file"
             )
-        return {"cancelled": True}
+        return True
 
     @operation("eggs.pack", "POST", "/eggs/pack", right=OWNER)
     async def pack(
@@ -213,14 +208,14 @@ class EggOperations(RestingTwins):
         )
         return self._begun(partial(asyncio.to_thread, merge), work)
 
-    @operation("eggs.rollback", "POST", "/eggs/rollback", right=OWNER)
-    async def rollback(self, receipt: Text, even_if_changed: bool = False) -> EggRolledBack:
+    @operation("eggs.rollback", "POST", "/eggs/rollback", right=OWNER, answers="rolled_back")
+    async def rollback(self, receipt: Text, even_if_changed: bool = False) -> RolledBackRow:
         """Undoes a hatching by its `receipt`; `even_if_changed` puts aside what changed since.
 
         A twin that is running, and still lives here, is started again.
         """
 
-        async def rollback() -> EggRolledBack:
+        async def rollback() -> RolledBackRow:
             async with self.resting(await asyncio.to_thread(self.home_eggs.key_of_hatching, receipt)):
                 return await asyncio.to_thread(
                     self.home_eggs.rollback, receipt, even_if_changed=even_if_changed

@@ -63,12 +63,6 @@ class LaidEgg(TypedDict):
     at: int
 
 
-class LaidEggs(TypedDict):
-    """Eggs that were packed here, the latest first."""
-
-    eggs: list[LaidEgg]
-
-
 class EggPacking:
     """Packs what lives in one home. Raises ``ReportableError``."""
 
@@ -115,8 +109,8 @@ class EggPacking:
         sentence = f"{done.name} is packed: {done.path}, {done.files} files, {format_bytes(done.size)}."
         return {"packed": _packed(done), "message": sentence}
 
-    @operation("eggs.laid", "GET", "/eggs/laid", right=OWNER)
-    def laid(self) -> LaidEggs:
+    @operation("eggs.laid", "GET", "/eggs/laid", right=OWNER, answers="eggs")
+    def laid(self) -> list[LaidEgg]:
         """Eggs that were packed here and lie on this machine, the latest first; `file` is a name after what is inside.
 
         Eggs that a hatching packed as its way back are none of them.
@@ -142,7 +136,7 @@ class EggPacking:
             for at, size, path in found[:_MOST_LAID]
             for name in [names.get(path.parent.name) or _name_inside(path)]
         ]
-        return {"eggs": rows}
+        return rows
 
     @operation("eggs.save", "GET", "/eggs/laid/{folder}/{name}", right=OWNER)
     def save(self, folder: str, name: str) -> Download:

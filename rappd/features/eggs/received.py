@@ -55,18 +55,6 @@ ArrivedEgg = TypedDict(
 """An egg that a machine or a phone sent; ``egg`` is what it says of itself, ``at`` seconds since 1970."""
 
 
-class Arrived(TypedDict):
-    """Eggs that wait to be hatched, the latest first."""
-
-    arrived: list[ArrivedEgg]
-
-
-class Discarded(TypedDict):
-    """An egg that was thrown away."""
-
-    discarded: ArrivedEgg
-
-
 class EggSender(Protocol):
     """A peer, or a phone."""
 
@@ -160,19 +148,19 @@ class ReceivedEggs:
             subject=str(path),
         )
 
-    @operation("eggs.arrived", "GET", "/eggs/arrived", right=OWNER)
-    async def arrived(self) -> Arrived:
+    @operation("eggs.arrived", "GET", "/eggs/arrived", right=OWNER, answers="arrived")
+    async def arrived(self) -> list[ArrivedEgg]:
         """Eggs that other machines and phones sent, and nobody hatched or threw away yet, the latest first."""
-        return {"arrived": await asyncio.to_thread(self._rows)}
+        return await asyncio.to_thread(self._rows)
 
-    @operation("eggs.throw_away", "DELETE", "/eggs/arrived/{id}", right=OWNER)
-    async def discard(self, id: str) -> Discarded:
+    @operation("eggs.throw_away", "DELETE", "/eggs/arrived/{id}", right=OWNER, answers="discarded")
+    async def discard(self, id: str) -> ArrivedEgg:
         """Throws away an egg that another machine sent."""
         row = next((one for one in await asyncio.to_thread(self._rows) if one["id"].startswith(id)), None)
         if row is None or len(id) < 4:
             raise NotFoundError("No such egg arrived.", do="rappd egg arrived")
         await asyncio.to_thread(shutil.rmtree, Path(row["path"]).parent, ignore_errors=True)
-        return {"discarded": row}
+        return row
 
     async def _answer(self, peer: EggSender, id: str) -> EggKept | None:
         found = await self._answers.answer(brainstem_id(peer.fingerprint), id) if id else None

@@ -54,12 +54,6 @@ class SentEgg(TypedDict):
     expires: NotRequired[float]
 
 
-class Sent(TypedDict):
-    """The answer of ``eggs.send``."""
-
-    sent: SentEgg
-
-
 class EggTransferOperations(ReceivedEggs):
     """Both ways. What goes out waits in the outbox, its bytes in ``eggs/.outgoing``, until the peer has it."""
 
@@ -147,8 +141,8 @@ class EggTransferOperations(ReceivedEggs):
             raise
         return kept
 
-    @operation("eggs.send", "POST", "/eggs/send", right=OWNER)
-    async def send(self, peer: Text, id: str = "", path: str = "") -> Sent:
+    @operation("eggs.send", "POST", "/eggs/send", right=OWNER, answers="sent")
+    async def send(self, peer: Text, id: str = "", path: str = "") -> SentEgg:
         """Sends an egg (`id` or `path`) to a `peer`, sealed for it; there it waits for its owner.
 
         Is the peer away, it waits in the outbox (`state` `queued`); `why` says what it waits for. It is refused,
@@ -184,7 +178,7 @@ class EggTransferOperations(ReceivedEggs):
         assert row is not None
         return row
 
-    async def _sent_row(self, peer: Peer, name: str, row: OutgoingEnvelope) -> Sent:
+    async def _sent_row(self, peer: Peer, name: str, row: OutgoingEnvelope) -> SentEgg:
         outbox = self._outbox.now()
         if row.state == "failed":
             raise PeerFailedError(
@@ -205,7 +199,7 @@ class EggTransferOperations(ReceivedEggs):
             sent |= {"id": str(arrived.get("id", ""))[:64], "size": arrived.get("size", 0)}
         else:
             sent |= {"why": row.trouble, "expires": row.expires_at / 1e6}
-        return {"sent": sent}
+        return sent
 
     def _note_handover(self, order: PackRequest, peer: Peer) -> None:
         if order.item:

@@ -97,12 +97,6 @@ class EstatePacked(TypedDict):
     message: str
 
 
-class EstateLaid(TypedDict):
-    """The place of an estate's egg."""
-
-    path: str
-
-
 class EstateOperations:
     """The estate of one home. Answers are JSON objects; raises ``ReportableError``. Most of it blocks on the disk."""
 
@@ -269,8 +263,8 @@ class EstateOperations:
             "message": f"The estate is packed: {target}, {len(members)} eggs in it, {format_bytes(size)}.",
         }
 
-    @operation("estate.lay", "POST", "/estate/lay", right=OWNER)
-    def lay(self, kept: Text) -> EstateLaid:
+    @operation("estate.lay", "POST", "/estate/lay", right=OWNER, answers="path")
+    def lay(self, kept: Text) -> str:
         """Makes an estate that lies here as data (`kept` begins its key) an egg again, which waits at `path` for a day."""
         folders = [one for one in self._kept_folders() if one.name.startswith(kept) and len(kept) >= 4]
         if len(folders) != 1:
@@ -289,7 +283,7 @@ class EstateOperations:
                     writer.add(name, tree.content(name))
                 writer.finish()
             kept_egg = self._eggs.waiting.keep_whole(part, f"estate-{folders[0].name[:16]}.egg")
-            return {"path": str(kept_egg)}
+            return str(kept_egg)
         finally:
             part.unlink(missing_ok=True)
 

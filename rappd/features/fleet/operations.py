@@ -71,12 +71,6 @@ class _Answer(msgspec.Struct):
     per_peer: list[_Archived]
 
 
-class FleetShown(TypedDict):
-    """Every machine of the roster, this one first."""
-
-    fleet: list[FleetRow]
-
-
 class ArchivedThere(TypedDict):
     """The end of archiving on one machine; ``error`` alone where it did not answer."""
 
@@ -121,17 +115,17 @@ class FleetOperations:
         self._is_running = is_running
         self._snapshots = SnapshotFolder(home)
 
-    @operation("fleet.status", "GET", "/fleet", right=OWNER, agents="fleet.status")
-    async def status(self, timeout: float = STATUS_SECONDS) -> FleetShown:  # noqa: ASYNC109 - each machine's own
+    @operation("fleet.status", "GET", "/fleet", right=OWNER, agents="fleet.status", answers="fleet")
+    async def status(self, timeout: float = STATUS_SECONDS) -> list[FleetRow]:  # noqa: ASYNC109 - each machine's own
         """Every machine of the roster, asked now, this one first; `?timeout=` seconds for each."""
         return await self.ask(timeout)
 
-    @operation("fleet.ask", "POST", "/fleet", right=OWNER)
+    @operation("fleet.ask", "POST", "/fleet", right=OWNER, answers="fleet")
     async def ask(
         self,
         timeout: float = STATUS_SECONDS,  # noqa: ASYNC109 - each machine's own
         variables: Variables = None,
-    ) -> FleetShown:
+    ) -> list[FleetRow]:
         """Asks every machine of the roster, as `GET /fleet` does. `variables` are of the caller's environment (SSH agent)."""
         seconds = _checked(timeout)
         here = await self._members(variables)
@@ -146,7 +140,7 @@ class FleetOperations:
                 if last is not None
                 else None
             )
-        return {"fleet": rows}
+        return rows
 
     @operation("fleet.archive_estate", "POST", "/fleet/archive_estate", right=OWNER)
     async def archive_estate(

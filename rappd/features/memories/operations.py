@@ -35,18 +35,6 @@ class PersonRow(TypedDict):
     devices: list[str]
 
 
-class People(TypedDict):
-    """The people with memories; the shared ones first."""
-
-    people: list[PersonRow]
-
-
-class OneMemory(TypedDict):
-    """A memory as it is now."""
-
-    memory: MemoryRow
-
-
 class MemoryDeleted(TypedDict):
     """A deletion, and the ``undo`` that takes it back."""
 
@@ -72,21 +60,19 @@ class MemoryOperations:
         found = await in_file_pool(_store(tenant).search, _whose(user_guid), query, *page)
         return {"memories": found.memories, "found": found.found, "total": found.total}
 
-    @operation("memories.people", "GET", "/memories/people", right=OWNER, of_tenant=True)
-    async def people(self, tenant: Tenant) -> People:
+    @operation("memories.people", "GET", "/memories/people", right=OWNER, of_tenant=True, answers="people")
+    async def people(self, tenant: Tenant) -> list[PersonRow]:
         """Lists people with memories: `user_guid` ("" for the shared ones), `count`, and `devices`, the phones that talk for them."""
         counted = await in_file_pool(_store(tenant).people)
         names: dict[str, list[str]] = {}
         for device in self._devices():
             names.setdefault(device["user"].casefold(), []).append(device["name"])
-        return {
-            "people": [
-                {"user_guid": guid, "count": count, "devices": names.get(guid.casefold(), [])}
-                for guid, count in counted
-            ]
-        }
+        return [
+            {"user_guid": guid, "count": count, "devices": names.get(guid.casefold(), [])}
+            for guid, count in counted
+        ]
 
-    @operation("memories.add", "POST", "/memories", right=OWNER, of_tenant=True)
+    @operation("memories.add", "POST", "/memories", right=OWNER, of_tenant=True, answers="memory")
     async def add(
         self,
         tenant: Tenant,
@@ -94,13 +80,13 @@ class MemoryOperations:
         theme: str | None = None,
         tags: list[str] | None = None,
         user_guid: str = "",
-    ) -> OneMemory:
+    ) -> MemoryRow:
         """Adds a memory: `message`, perhaps a `theme` and `tags`."""
         guid, fields = _whose(user_guid), _fields(message=message, theme=theme, tags=tags)
         now = datetime.now().astimezone()
-        return {"memory": await in_file_pool(_store(tenant).add, guid, fields, now)}
+        return await in_file_pool(_store(tenant).add, guid, fields, now)
 
-    @operation("memories.change", "PUT", "/memories/{key:.+}", right=OWNER, of_tenant=True)
+    @operation("memories.change", "PUT", "/memories/{key:.+}", right=OWNER, of_tenant=True, answers="memory")
     async def change(
         self,
         tenant: Tenant,
@@ -110,10 +96,10 @@ class MemoryOperations:
         theme: str | None = None,
         tags: list[str] | None = None,
         user_guid: str = "",
-    ) -> OneMemory:
+    ) -> MemoryRow:
         """Corrects `message`, `theme` or `tags` of a memory, if it is still `version`; else 409 with the present one."""
         guid, fields = _whose(user_guid), _fields(message=message, theme=theme, tags=tags)
-        return {"memory": await in_file_pool(_store(tenant).change, guid, key, version, fields)}
+        return await in_file_pool(_store(tenant).change, guid, key, version, fields)
 
     @operation("memories.delete", "DELETE", "/memories/{key:.+}", right=OWNER, of_tenant=True)
     async def delete(self, tenant: Tenant, key: str, version: str = "", user_guid: str = "") -> MemoryDeleted:
@@ -121,11 +107,11 @@ class MemoryOperations:
         removed = await in_file_pool(_store(tenant).remove, _whose(user_guid), key, version)
         return {"status": "ok", "undo": json_store.encode(removed).decode()}
 
-    @operation("memories.undo", "POST", "/memories/undo", right=OWNER, of_tenant=True)
-    async def undo(self, tenant: Tenant, key: Text, undo: Text, user_guid: str = "") -> OneMemory:
+    @operation("memories.undo", "POST", "/memories/undo", right=OWNER, of_tenant=True, answers="memory")
+    async def undo(self, tenant: Tenant, key: Text, undo: Text, user_guid: str = "") -> MemoryRow:
         """Brings a deleted memory back: its `key`, and the `undo` of the answer to its deletion."""
         value = _checked(json_store.decode, undo.encode("utf-8", "surrogatepass"))
-        return {"memory": await in_file_pool(_store(tenant).put_back, _whose(user_guid), key, value)}
+        return await in_file_pool(_store(tenant).put_back, _whose(user_guid), key, value)
 
     @operation("memories.list_of_user", "GET", "/users/{user}/memories", right=ANYBODY, of_tenant=True)
     async def listing_of_user(
@@ -135,7 +121,12 @@ class MemoryOperations:
         return await self.listing(tenant, _own(user), query, offset, limit)
 
     @operation(
-        "memories.change_of_user", "PUT", "/users/{user}/memories/{key:.+}", right=ANYBODY, of_tenant=True
+        "memories.change_of_user",
+        "PUT",
+        "/users/{user}/memories/{key:.+}",
+        right=ANYBODY,
+        of_tenant=True,
+        answers="memory",
     )
     async def change_of_user(
         self,
@@ -146,7 +137,7 @@ class MemoryOperations:
         message: str | None = None,
         theme: str | None = None,
         tags: list[str] | None = None,
-    ) -> OneMemory:
+    ) -> MemoryRow:
         """Corrects a memory of a user's own, as `/memories/{key}` does."""
         return await self.change(tenant, key, version, message, theme, tags, _own(user))
 
@@ -157,8 +148,15 @@ class MemoryOperations:
         """Deletes a memory of a user's own, as `/memories/{key}` does."""
         return await self.delete(tenant, key, version, _own(user))
 
-    @operation("memories.undo_of_user", "POST", "/users/{user}/memories/undo", right=ANYBODY, of_tenant=True)
-    async def undo_of_user(self, tenant: Tenant, user: str, key: Text, undo: Text) -> OneMemory:
+    @operation(
+        "memories.undo_of_user",
+        "POST",
+        "/users/{user}/memories/undo",
+        right=ANYBODY,
+        of_tenant=True,
+        answers="memory",
+    )
+    async def undo_of_user(self, tenant: Tenant, user: str, key: Text, undo: Text) -> MemoryRow:
         """Brings a deleted memory of a user's own back, as `/memories/undo` does."""
         return await self.undo(tenant, key, undo, _own(user))
 

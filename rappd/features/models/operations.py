@@ -84,12 +84,6 @@ class ModelDownloaded(Status):
     model: str
 
 
-class Downloads(TypedDict):
-    """Downloads under way."""
-
-    downloads: list[DownloadRow]
-
-
 class ModelOperations:
     """``kind``: the kind of a model server, as ``models.servers`` lists them."""
 
@@ -204,10 +198,10 @@ class ModelOperations:
 
         return ShownTurn(begun.turn, shown)
 
-    @operation("models.downloads", "GET", "/models/downloads", right=OWNER)
-    async def downloads(self) -> Downloads:
+    @operation("models.downloads", "GET", "/models/downloads", right=OWNER, answers="downloads")
+    async def downloads(self) -> list[DownloadRow]:
         """Downloads of models under way: `model`, `server`, `status`, `completed` and `total` bytes."""
-        return {"downloads": self._downloads.listing()}
+        return self._downloads.listing()
 
     @operation("models.cancel_download", "POST", "/models/download/cancel", right=OWNER)
     async def cancel_download(self, model: Text) -> Status:

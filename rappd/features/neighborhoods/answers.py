@@ -59,12 +59,6 @@ class WholeNeighborhood(NeighborhoodRow):
     published: dict[str, str]
 
 
-class NeighborhoodShown(TypedDict):
-    """The answer of ``neighborhoods.show``."""
-
-    neighborhood: WholeNeighborhood
-
-
 class NeighborhoodChanged(TypedDict):
     """A neighborhood that was made or joined."""
 

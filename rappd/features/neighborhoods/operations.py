@@ -15,8 +15,8 @@ from rappd.features.neighborhoods.answers import (
     Invited,
     Left,
     NeighborhoodChanged,
-    NeighborhoodShown,
     Published,
+    WholeNeighborhood,
 )
 from rappd.features.neighborhoods.places import DAYS, PlaceOperations
 from rappd.features.operation import OWNER, Text, operation
@@ -53,8 +53,10 @@ class NeighborhoodOperations:
         given = str(whole_path(path)) if path else name
         return await self._changed(self._to_the_end(asyncio.to_thread(self._places.join, given)))
 
-    @operation("neighborhoods.show", "GET", "/neighborhoods/{neighborhood}", right=OWNER)
-    async def show(self, neighborhood: str) -> NeighborhoodShown:
+    @operation(
+        "neighborhoods.show", "GET", "/neighborhoods/{neighborhood}", right=OWNER, answers="neighborhood"
+    )
+    async def show(self, neighborhood: str) -> WholeNeighborhood:
         """Shows one neighborhood: its roster with presence, what is shared, what is published."""
         return await asyncio.to_thread(self._places.show, neighborhood, await self._paired())
 

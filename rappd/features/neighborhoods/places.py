@@ -38,8 +38,8 @@ from rappd.features.neighborhoods.answers import (
     NeighborhoodPacked,
     NeighborhoodRow,
     Neighborhoods,
-    NeighborhoodShown,
     Published,
+    WholeNeighborhood,
 )
 from rappd.features.operation import OWNER, Text, operation
 from rappd.version import __version__
@@ -89,7 +89,7 @@ class PlaceOperations:
             "trouble": self.memberships.trouble,
         }
 
-    def show(self, selector: str, peers: Peers) -> NeighborhoodShown:
+    def show(self, selector: str, peers: Peers) -> WholeNeighborhood:
         """One neighborhood: its roster with presence, what its members share, and what is published in it."""
         place = self._find(selector)
         membership = self.memberships.get(place.key)
@@ -115,12 +115,10 @@ class PlaceOperations:
                 }
             )
         return {
-            "neighborhood": {
-                **self._row(place),
-                "members": rows,
-                "agents": place.shared_agents(),
-                "published": dict(membership.published) if membership else {},
-            }
+            **self._row(place),
+            "members": rows,
+            "agents": place.shared_agents(),
+            "published": dict(membership.published) if membership else {},
         }
 
     @operation("neighborhoods.create", "POST", "/neighborhoods", right=OWNER)

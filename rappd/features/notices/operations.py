@@ -11,12 +11,6 @@ from rappd.features.operation import OWNER, operation
 from rappd.notices.notices import Notices
 
 
-class Waiting(TypedDict):
-    """All that waits for the owner."""
-
-    waiting: list[WaitingRow]
-
-
 class NoticeRow(TypedDict):
     """A piece of news."""
 
@@ -27,56 +21,36 @@ class NoticeRow(TypedDict):
     do: str
 
 
-class News(TypedDict):
-    """The news that wait, the latest first."""
-
-    notices: list[NoticeRow]
-
-
-class Told(TypedDict):
-    """News for the terminal, a line each."""
-
-    told: list[str]
-
-
-class Dismissed(TypedDict):
-    """The number of news that were removed."""
-
-    dismissed: int
-
-
 class NoticeOperations:
     """``waiting`` gives everything that waits for the owner, news among it."""
 
     def __init__(self, notices: Notices, waiting: Callable[[], Awaitable[list[WaitingRow]]]) -> None:
         self._notices, self._waiting = notices, waiting
 
-    @operation("notices.waiting", "GET", "/waiting", right=OWNER)
-    async def waiting(self) -> Waiting:
+    @operation("notices.waiting", "GET", "/waiting", right=OWNER, answers="waiting")
+    async def waiting(self) -> list[WaitingRow]:
         """Lists all that waits for the owner: why this machine is not ready, quarantined files, pairings, phones, received eggs, news."""
-        return {"waiting": await self._waiting()}
+        return await self._waiting()
 
-    @operation("notices.list", "GET", "/notices", right=OWNER)
-    async def listing(self) -> News:
+    @operation("notices.list", "GET", "/notices", right=OWNER, answers="notices")
+    async def listing(self) -> list[NoticeRow]:
         """Lists what happened while nobody looked, the latest first."""
-        return {
-            "notices": [
-                {"key": one.key, "kind": one.kind, "at": one.at, "what": one.what, "do": one.do}
-                for one in self._notices.waiting()
-            ]
-        }
+        return [
+            {"key": one.key, "kind": one.kind, "at": one.at, "what": one.what, "do": one.do}
+            for one in self._notices.waiting()
+        ]
 
-    @operation("notices.tell", "POST", "/notices/tell", right=OWNER)
-    async def tell(self) -> Told:
+    @operation("notices.tell", "POST", "/notices/tell", right=OWNER, answers="told")
+    async def tell(self) -> list[str]:
         """Gives the news that no terminal has told yet, in plain words, and counts them as told; they go on waiting."""
-        return {"told": self._notices.take()}
+        return self._notices.take()
 
-    @operation("notices.dismiss", "POST", "/notices/dismiss", right=OWNER)
-    async def dismiss(self, key: str = "", all: bool = False) -> Dismissed:
+    @operation("notices.dismiss", "POST", "/notices/dismiss", right=OWNER, answers="dismissed")
+    async def dismiss(self, key: str = "", all: bool = False) -> int:
         """Removes the notice `key`, or all of them with `all`."""
         if all:
-            return {"dismissed": await self._notices.dismiss_all()}
+            return await self._notices.dismiss_all()
         if not key:
             raise MissingArgumentError("key is required", do='Send {"key": "…"}.')
         await self._notices.dismiss(key)
-        return {"dismissed": 1}
+        return 1

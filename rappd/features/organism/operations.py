@@ -26,12 +26,6 @@ class ListenerRow(TypedDict):
     description: str
 
 
-class Listeners(TypedDict):
-    """All that takes a typed payload."""
-
-    listeners: list[ListenerRow]
-
-
 class ListenerShown(ListenerRow):
     """The same with its schemas, an example and its text for models, as far as the flags show them."""
 
@@ -146,13 +140,15 @@ class OrganismOperations:
     def __init__(self, endpoints: Endpoints) -> None:
         self._endpoints = endpoints
 
-    @operation("organism.listeners", "GET", "/organism/listeners", right=ANYBODY, of_tenant=True)
-    async def listeners(self, tenant: Tenant, caller: Caller) -> Listeners:
+    @operation(
+        "organism.listeners", "GET", "/organism/listeners", right=ANYBODY, of_tenant=True, answers="listeners"
+    )
+    async def listeners(self, tenant: Tenant, caller: Caller) -> list[ListenerRow]:
         """Lists all that takes a typed payload: name, namespace, root and description."""
         asked = introspection(tenant, caller)
         if not asked.may_list():
             raise _refused()
-        return {"listeners": asked.rows(self._endpoints.agents(tenant.name, Caller("loopback")))}
+        return asked.rows(self._endpoints.agents(tenant.name, Caller("loopback")))
 
     @operation("organism.listener", "GET", "/organism/listeners/{name}", right=ANYBODY, of_tenant=True)
     async def listener(self, tenant: Tenant, name: str, caller: Caller) -> ListenerShown:

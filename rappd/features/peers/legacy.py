@@ -50,12 +50,6 @@ class LegacyState(TypedDict):
     trouble: str
 
 
-class LegacyAnswer(TypedDict):
-    """The state of the legacy listener."""
-
-    legacy: LegacyState
-
-
 class LegacyOperations:
     """Opens and closes the legacy listener. The setting is kept, so the next start opens it again."""
 
@@ -79,13 +73,13 @@ class LegacyOperations:
                 await self._follow()
             await asyncio.sleep(LOOK_SECONDS)
 
-    @operation("legacy.show", "GET", "/legacy", right=OWNER)
-    async def state(self) -> LegacyAnswer:
+    @operation("legacy.show", "GET", "/legacy", right=OWNER, answers="legacy")
+    async def state(self) -> LegacyState:
         """The state of the legacy listener: open or closed, addresses, allowed callers."""
         return self.show()
 
-    @operation("legacy.open", "POST", "/legacy", right=OWNER)
-    async def open(self, addresses: list[str] | None = None, scopes: list[str] | None = None) -> LegacyAnswer:
+    @operation("legacy.open", "POST", "/legacy", right=OWNER, answers="legacy")
+    async def open(self, addresses: list[str] | None = None, scopes: list[str] | None = None) -> LegacyState:
         """Opens it to published brainstems at `addresses` alone; `scopes`: what they may do beside talk."""
         if not addresses:
             raise UsageProblemError("To whom?", do="rappd peers legacy open 192.168.1.20")
@@ -100,8 +94,8 @@ class LegacyOperations:
                 raise
         return self.show()
 
-    @operation("legacy.close", "DELETE", "/legacy", right=OWNER)
-    async def close(self) -> LegacyAnswer:
+    @operation("legacy.close", "DELETE", "/legacy", right=OWNER, answers="legacy")
+    async def close(self) -> LegacyState:
         """Closes it for good."""
         async with self._changing:
             await self._write("legacy.addresses", "")
@@ -109,18 +103,16 @@ class LegacyOperations:
             await self.listener.close()
         return self.show()
 
-    def show(self) -> LegacyAnswer:
+    def show(self) -> LegacyState:
         """Returns the state of the listener: open or closed, addresses, allowed callers; ``trouble`` is the reason of a failure."""
         settings = self._settings()
         listening = list(self.listener.listening)
         return {
-            "legacy": {
-                "open": bool(listening),
-                "listening": listening,
-                "addresses": list(settings.items("legacy.addresses")),
-                "scopes": list(settings.items("legacy.scopes")),
-                "trouble": self._trouble,
-            }
+            "open": bool(listening),
+            "listening": listening,
+            "addresses": list(settings.items("legacy.addresses")),
+            "scopes": list(settings.items("legacy.scopes")),
+            "trouble": self._trouble,
         }
 
     async def _reopen_as_set(self) -> None:

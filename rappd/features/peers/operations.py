@@ -69,12 +69,6 @@ class ShownPeer(PeerRow):
     twins_here: list[str]
 
 
-class PeerShown(TypedDict):
-    """The answer of ``peers.show``."""
-
-    peer: ShownPeer
-
-
 class AddedAddress(TypedDict):
     """An address that was written down. ``other``: something answers there that is no machine with rappd."""
 
@@ -86,22 +80,10 @@ class AddedAddress(TypedDict):
     other: NotRequired[bool]
 
 
-class Added(TypedDict):
-    """The answer of ``peers.add``."""
-
-    added: AddedAddress
-
-
 class RemovedAddress(TypedDict):
     """An address that is not written down any more."""
 
     address: str
-
-
-class Removed(TypedDict):
-    """The answer of ``peers.forget``."""
-
-    removed: RemovedAddress
 
 
 class RevokedPeer(TypedDict):
@@ -109,12 +91,6 @@ class RevokedPeer(TypedDict):
 
     name: str
     fingerprint: str
-
-
-class Revoked(TypedDict):
-    """The answer of ``peers.revoke``."""
-
-    revoked: RevokedPeer
 
 
 class Peers(TypedDict):
@@ -125,12 +101,6 @@ class Peers(TypedDict):
     sources: list[AddressSource]
     listener: Listening
     self: ThisMachine
-
-
-class OnePeer(TypedDict):
-    """A paired machine as it is now."""
-
-    peer: PeerRow
 
 
 class PeerOperations:
@@ -208,8 +178,8 @@ class PeerOperations:
         waiting = (await self._outbox.peers_waiting()).get(peer.fingerprint, 0)
         return stored_peer_row(peer, waiting, "last address" if peer.address else "")
 
-    @operation("peers.add", "POST", "/peers", right=OWNER)
-    async def add(self, address: Text) -> Added:
+    @operation("peers.add", "POST", "/peers", right=OWNER, answers="added")
+    async def add(self, address: Text) -> AddedAddress:
         """Writes an `address` down, and says who answers there.
 
         HOST or HOST:PORT is a machine, `http://HOST:PORT` or a Tier 2 path a published brainstem, the URL of an agent
@@ -219,10 +189,10 @@ class PeerOperations:
         written = self._addresses.written
         entry = await written.checked(address)
         if entry.kind == "agent":
-            return {"added": await self._add_agent(entry)}
+            return await self._add_agent(entry)
         entry = await written.add(address)
         if entry.legacy:
-            return {"added": _added(entry)}
+            return _added(entry)
         found: NodeCard | None = None
         with contextlib.suppress(NoSuchPeerError):  # it may be away; then it is written down without its name
             found = await introduced_at(self._node, entry.address)
@@ -230,13 +200,11 @@ class PeerOperations:
             await written.add(address, name=found.name, fingerprint=found.fingerprint)
             self._addresses.resolver.learn(entry.address, found.fingerprint)
         return {
-            "added": {
-                "address": entry.address,
-                "legacy": False,
-                "name": found.name if found else "",
-                "fingerprint": found.fingerprint if found else "",
-                "other": found is None and await _is_open(entry.address),
-            }
+            "address": entry.address,
+            "legacy": False,
+            "name": found.name if found else "",
+            "fingerprint": found.fingerprint if found else "",
+            "other": found is None and await _is_open(entry.address),
         }
 
     async def _add_agent(self, entry: Entry) -> AddedAddress:
@@ -251,8 +219,8 @@ class PeerOperations:
             name = (await fetch_card(entry.url)).name
         return _added(await self._addresses.written.add(entry.url, name=name))
 
-    @operation("peers.forget", "POST", "/peers/forget", right=OWNER)
-    async def forget(self, address: Text) -> Removed:
+    @operation("peers.forget", "POST", "/peers/forget", right=OWNER, answers="removed")
+    async def forget(self, address: Text) -> RemovedAddress:
         """Takes a written-down `address` out again."""
         await self._availability.wait()
         try:
@@ -261,34 +229,32 @@ class PeerOperations:
             removed = False
         if not removed:
             raise NoSuchPeerError(f"{address[:80]} is not written down.", do="rappd peers list")
-        return {"removed": {"address": address}}
+        return {"address": address}
 
-    @operation("peers.show", "GET", "/peers/{peer}", right=OWNER)
-    async def show(self, peer: str) -> PeerShown:
+    @operation("peers.show", "GET", "/peers/{peer}", right=OWNER, answers="peer")
+    async def show(self, peer: str) -> ShownPeer:
         """Shows a peer, and what of it may be used here."""
         if self._availability.rests:
-            return {"peer": {**await self._kept_row(peer), "agents_here": [], "twins_here": []}}
+            return {**await self._kept_row(peer), "agents_here": [], "twins_here": []}
         await self._availability.wait()
         found = self._peers.find(peer)
         await self._addresses.written.entries()  # how it is reached may stand there
         waiting = (await self._outbox.peers_waiting()).get(found.fingerprint, 0)
         greeting = self._greetings.of(found.fingerprint)
         return {
-            "peer": {
-                **self._view.row(found, waiting),
-                "agents_here": list(greeting.agents),
-                "twins_here": list(greeting.twins),
-            }
+            **self._view.row(found, waiting),
+            "agents_here": list(greeting.agents),
+            "twins_here": list(greeting.twins),
         }
 
-    @operation("peers.rename", "POST", "/peers/{peer}/rename", right=OWNER)
-    async def rename(self, peer: str, name: Text) -> OnePeer:
+    @operation("peers.rename", "POST", "/peers/{peer}/rename", right=OWNER, answers="peer")
+    async def rename(self, peer: str, name: Text) -> PeerRow:
         """Calls a peer `name` here."""
         await self._availability.wait()
-        return {"peer": self._view.row(await self._peers.rename(peer, name), 0)}
+        return self._view.row(await self._peers.rename(peer, name), 0)
 
-    @operation("peers.note", "POST", "/peers/{peer}/note", right=OWNER)
-    async def note(self, peer: str, text: str = "") -> OnePeer:
+    @operation("peers.note", "POST", "/peers/{peer}/note", right=OWNER, answers="peer")
+    async def note(self, peer: str, text: str = "") -> PeerRow:
         """Keeps a line of `text` about a peer; "" forgets it. Nobody is told."""
         await self._availability.wait()
         line = " ".join(text.split())
@@ -296,27 +262,27 @@ class PeerOperations:
             raise UsageProblemError(
                 f"The note has {len(line)} characters, {_LONGEST_NOTE} fit.", do="Shorten it."
             )
-        return {"peer": self._view.row(await self._peers.set_note(peer, line), 0)}
+        return self._view.row(await self._peers.set_note(peer, line), 0)
 
-    @operation("peers.scopes", "POST", "/peers/{peer}/scopes", right=OWNER)
-    async def scopes(self, peer: str, scopes: list[str]) -> OnePeer:
+    @operation("peers.scopes", "POST", "/peers/{peer}/scopes", right=OWNER, answers="peer")
+    async def scopes(self, peer: str, scopes: list[str]) -> PeerRow:
         """Sets what a peer may do here: `scopes`, a list of capabilities."""
         await self._availability.wait()
         proper = tuple(check_capability(one) for one in scopes)
-        return {"peer": self._view.row(await self._peers.set_scopes(peer, proper), 0)}
+        return self._view.row(await self._peers.set_scopes(peer, proper), 0)
 
-    @operation("peers.offer", "POST", "/peers/{peer}/offer", right=OWNER)
-    async def offer(self, peer: str, on: bool = False) -> OnePeer:
+    @operation("peers.offer", "POST", "/peers/{peer}/offer", right=OWNER, answers="peer")
+    async def offer(self, peer: str, on: bool = False) -> PeerRow:
         """Sets if the brainstem here may use a peer's agents: `on`."""
         await self._availability.wait()
-        return {"peer": self._view.row(await self._peers.offer(peer, on), 0)}
+        return self._view.row(await self._peers.offer(peer, on), 0)
 
-    @operation("peers.revoke", "POST", "/peers/{peer}/revoke", right=OWNER)
-    async def revoke(self, peer: str) -> Revoked:
+    @operation("peers.revoke", "POST", "/peers/{peer}/revoke", right=OWNER, answers="revoked")
+    async def revoke(self, peer: str) -> RevokedPeer:
         """Ends the trust in a peer, at once."""
         await self._availability.wait()
         revoked = await self._peers.revoke(peer)
-        return {"revoked": {"name": revoked.name, "fingerprint": revoked.fingerprint}}
+        return {"name": revoked.name, "fingerprint": revoked.fingerprint}
 
     def _silent(self, source: str) -> str:
         off = source == "nearby" and not self._node.settings.on("peers.nearby")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from envelopes.codecs.emergence import encode
 from envelopes.envelope import HELLO, Envelope, new_id
@@ -25,12 +25,6 @@ if TYPE_CHECKING:
 STATE_WAIT = 20.0
 
 
-class Pairing(TypedDict):
-    """A pairing under way, or lately over."""
-
-    pairing: PairingRow
-
-
 class PairingOperations:
     """Each answers the pairing as the page and the command line show it."""
 
@@ -43,7 +37,7 @@ class PairingOperations:
     ) -> None:
         self._node, self._peers, self._addresses, self._pairings = node, peers, addresses, pairings
 
-    @operation("pairings.begin", "POST", "/pairings", right=OWNER)
+    @operation("pairings.begin", "POST", "/pairings", right=OWNER, answers="pairing")
     async def begin_pairing(
         self,
         peer: str = "",
@@ -51,7 +45,7 @@ class PairingOperations:
         code: str = "",
         offer_code: bool = False,
         whose: Whose | None = None,
-    ) -> Pairing:
+    ) -> PairingRow:
         """Begins pairing with `peer` (a name or an address); `fingerprint` or `code` settle it at once.
 
         `offer_code` shows a code to type on the other machine. `whose`: mine or friend.
@@ -65,7 +59,7 @@ class PairingOperations:
 
     async def pair(
         self, peer: str, *, fingerprint: str = "", code: str = "", whose: Whose | None = None
-    ) -> Pairing:
+    ) -> PairingRow:
         """Begins pairing with a discovered machine, one that asks, or an address.
 
         With its whole fingerprint or the code that it shows, pairing is completed at once.
@@ -80,15 +74,15 @@ class PairingOperations:
                 )
             paired = await self._peers.pair(introduction, whose or "friend", address)
             self._addresses.resolver.learn(address, introduction.fingerprint)
-            return {"pairing": {"state": "paired", "peer": paired.name, "address": address, "attempt": ""}}
+            return {"state": "paired", "peer": paired.name, "address": address, "attempt": ""}
         if code:
             attempt = await pairings.use_code(address, introduction, code, whose or "friend")
         else:
             attempt = await pairings.ask(introduction, address, whose)
         return self._row(attempt)
 
-    @operation("pairings.show", "GET", "/pairings/{attempt}", right=OWNER)
-    async def pairing(self, attempt: str, state: str = "") -> Pairing:
+    @operation("pairings.show", "GET", "/pairings/{attempt}", right=OWNER, answers="pairing")
+    async def pairing(self, attempt: str, state: str = "") -> PairingRow:
         """The state of a pairing; with `?state=` it waits up to 20 s for another state than that."""
         pairings = await self._pairings.ready()
         if state:
@@ -96,14 +90,14 @@ class PairingOperations:
             return self._row(await pairings.wait(attempt, known, STATE_WAIT))
         return self._row(pairings.get(attempt))
 
-    @operation("pairings.confirm", "POST", "/pairings/{attempt}", right=OWNER)
-    async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> Pairing:
+    @operation("pairings.confirm", "POST", "/pairings/{attempt}", right=OWNER, answers="pairing")
+    async def confirm(self, attempt: str, same: bool, whose: Whose | None = None) -> PairingRow:
         """Confirms a pairing: if the words are the `same`, and `whose` the other machine is."""
         pairings = await self._pairings.ready()
         return self._row(await pairings.confirm(attempt, same, whose))
 
-    @operation("pairings.stop", "DELETE", "/pairings/{attempt}", right=OWNER)
-    async def stop(self, attempt: str) -> Pairing:
+    @operation("pairings.stop", "DELETE", "/pairings/{attempt}", right=OWNER, answers="pairing")
+    async def stop(self, attempt: str) -> PairingRow:
         """Wants no pairing."""
         pairings = await self._pairings.ready()
         return self._row(await pairings.stop(attempt))
@@ -160,8 +154,8 @@ class PairingOperations:
                 ) from None
         return list(dict.fromkeys(found))
 
-    def _row(self, attempt: PairingAttempt) -> Pairing:
-        return {"pairing": attempt.row(self._pairings.now().now())}
+    def _row(self, attempt: PairingAttempt) -> PairingRow:
+        return attempt.row(self._pairings.now().now())
 
 
 class IdentityMismatchError(NoSuchPeerError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypedDict
 
 from agents.contract.agent import Change
 from agents.storage.safe_fs import in_file_pool
@@ -14,12 +13,6 @@ from rappd.tenants.rapps import RappInstalled, RappRemoved, RappRow
 from rappd.tenants.tenant import Tenant
 
 
-class Rapps(TypedDict):
-    """Shipped and installed rapplications."""
-
-    rapps: list[RappRow]
-
-
 class RappOperations:
     """``tell`` is called with the agents that came and went; ``port`` is that of their pages."""
 
@@ -28,10 +21,10 @@ class RappOperations:
     ) -> None:
         self._host, self._port, self._imports, self._tell = host, port, imports, tell
 
-    @operation("rapps.list", "GET", "/rapps", right=ANYBODY)
-    async def listing(self) -> Rapps:
+    @operation("rapps.list", "GET", "/rapps", right=ANYBODY, answers="rapps")
+    async def listing(self) -> list[RappRow]:
         """Shipped and installed rapplications."""
-        return {"rapps": await in_file_pool(rapps.listing, self._host.workspace, self._port())}
+        return await in_file_pool(rapps.listing, self._host.workspace, self._port())
 
     @operation("rapps.install", "POST", "/rapps/install", right=OWNER)
     async def install(self, id: Text) -> RappInstalled:

@@ -46,22 +46,16 @@ FoundRow = TypedDict(
 """A thing that has the words, see ``search``; from ``program`` on of conversations alone."""
 
 
-class Found(TypedDict):
-    """The things that have the words."""
-
-    found: list[FoundRow]
-
-
 class SearchOperations:
     """Search over one daemon."""
 
     def __init__(self, daemon: Daemon) -> None:
         self._daemon = daemon
 
-    @operation("search.find", "GET", "/search", right=ANYBODY)
-    async def find(self, caller: Caller, words: str = "") -> Found:
+    @operation("search.find", "GET", "/search", right=ANYBODY, answers="found")
+    async def find(self, caller: Caller, words: str = "") -> list[FoundRow]:
         """Everything that holds all words of `?words=`: conversations, agents, twins, memories, machines, settings; else agents alone."""
-        return {"found": await search(self._daemon, words, operator=caller.operator)}
+        return await search(self._daemon, words, operator=caller.operator)
 
 
 async def search(daemon: Daemon, text: str, *, operator: bool) -> list[FoundRow]:

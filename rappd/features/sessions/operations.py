@@ -23,12 +23,6 @@ from rappd.tether.session_screen import Screen
 _CURRENT = "current"
 
 
-class Sessions(TypedDict):
-    """All sessions, the one opened last first."""
-
-    sessions: list[ShownSession]
-
-
 class SessionPage(TypedDict):
     """A session with a page of its events, as phones get them; ``more``: others come after ``last_seq``."""
 
@@ -62,11 +56,11 @@ class SessionOperations:
     def __init__(self, tether: TetherService) -> None:
         self._tether = tether
 
-    @operation("sessions.list", "GET", "/sessions", right=OWNER)
-    async def listing(self) -> Sessions:
+    @operation("sessions.list", "GET", "/sessions", right=OWNER, answers="sessions")
+    async def listing(self) -> list[ShownSession]:
         """All sessions, the one opened last first: who is in them, and which one phones join."""
         rows = await self._tether.sessions.record.rows()
-        return {"sessions": [await self._tether.current.shown(row) for row in rows]}
+        return [await self._tether.current.shown(row) for row in rows]
 
     @operation("sessions.open", "POST", "/sessions", right=OWNER)
     async def open(self) -> ShownSession:

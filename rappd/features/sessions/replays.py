@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 from rappd.features.eggs.uploaded_eggs import UploadedEggs, whole_path
 from rappd.features.operation import OWNER, Text, operation
@@ -36,15 +36,10 @@ class WaitingReplay(SessionEggView):
     id: str
 
 
-class ReplayOpened(TypedDict):
-    """A session egg that was checked."""
-
-    egg: WaitingReplay
-
-
-class ReplayShown(ReplayOpened, ReplayMaterial):
+class ReplayShown(ReplayMaterial):
     """A session egg with its events, and the path of the replay's page."""
 
+    egg: WaitingReplay
     frame: str
 
 
@@ -54,8 +49,8 @@ class ReplayOperations:
     def __init__(self, waiting: UploadedEggs, tether: TetherService) -> None:
         self._waiting, self._tether = waiting, tether
 
-    @operation("replays.open", "POST", "/sessions/eggs", right=OWNER)
-    async def open(self, path: Text) -> ReplayOpened:
+    @operation("replays.open", "POST", "/sessions/eggs", right=OWNER, answers="egg")
+    async def open(self, path: Text) -> WaitingReplay:
         """Checks the session egg at `path` on this machine and keeps a copy for a day, under the answer's `id`."""
         from twins.eggs.readers.sessions import read_session
 
@@ -68,7 +63,7 @@ class ReplayOperations:
             if kept != file:
                 await asyncio.to_thread(self._waiting.discard, kept)
             raise
-        return {"egg": {"id": self._waiting.id_of(kept), **described(content)}}
+        return {"id": self._waiting.id_of(kept), **described(content)}
 
     @operation("replays.show", "GET", "/sessions/eggs/{id}", right=OWNER)
     async def show(self, id: str) -> ReplayShown:

@@ -35,12 +35,6 @@ SettingRow = TypedDict(
 """A setting: its value ("set" or "" for a secret), and ``from`` where it came."""
 
 
-class SettingsListed(TypedDict):
-    """Every setting."""
-
-    settings: list[SettingRow]
-
-
 class SettingSet(TypedDict):
     """A setting as it is now."""
 
@@ -61,10 +55,10 @@ class SettingOperations:
     def __init__(self, home: Home, live: LiveSettings) -> None:
         self._home, self._live = home, live
 
-    @operation("settings.list", "GET", "/settings", right=OWNER)
-    async def listing(self) -> SettingsListed:
+    @operation("settings.list", "GET", "/settings", right=OWNER, answers="settings")
+    async def listing(self) -> list[SettingRow]:
         """Every setting, its value and where it came from; secrets only as set or not."""
-        return {"settings": [setting_row(value) for value in self._live.current.all()]}
+        return [setting_row(value) for value in self._live.current.all()]
 
     @operation("settings.set", "POST", "/settings", right=OWNER)
     async def set(self, name: Text, value: str) -> SettingSet:

@@ -6,14 +6,8 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from neighborhoods.snapshot.roster import MemberView
 from neighborhoods.snapshot.snapshot_folder import SnapshotView
-from rappd.features.snapshots.progress import UnaskedToken, WorkView
+from rappd.features.snapshots.progress import WorkView
 from rappd.features.snapshots.schedule import Schedule
-
-
-class Members(TypedDict):
-    """The machines of the roster."""
-
-    members: list[MemberView]
 
 
 class Snapshots(Schedule):
@@ -22,34 +16,11 @@ class Snapshots(Schedule):
     snapshots: list[SnapshotView]
 
 
-class SnapshotOverview(Members, Snapshots):
+class SnapshotOverview(Snapshots):
     """The machines, the snapshots, and the work that is under way."""
 
+    members: list[MemberView]
     work: WorkView | None
-
-
-class Work(TypedDict):
-    """The work that is under way; None for none."""
-
-    work: WorkView | None
-
-
-class VariableNames(TypedDict):
-    """Names of variables that reading the machines looks at."""
-
-    variables: list[str]
-
-
-class UnaskedTokens(TypedDict):
-    """The tokens that nobody allowed yet."""
-
-    unasked: list[UnaskedToken]
-
-
-class WorkCancelled(TypedDict):
-    """Work that has ended, and wrote nothing."""
-
-    cancelled: Literal[True]
 
 
 class UnreadTwin(TypedDict):
@@ -76,12 +47,6 @@ class MemberProbed(MemberView):
     """A machine of the roster that was asked."""
 
     probe: ProbeShown
-
-
-class MembersProbed(TypedDict):
-    """The machines that were asked whether a snapshot can read them."""
-
-    members: list[MemberProbed]
 
 
 class LocalStep(TypedDict):

@@ -33,7 +33,7 @@ from neighborhoods.transport import peer_snapshots
 from neighborhoods.transport.peer_client import PeerClient
 from rappd.daemon.home import Home
 from rappd.errors import NotRunningError
-from rappd.features.snapshots.answers import MembersProbed, ProbeShown
+from rappd.features.snapshots.answers import MemberProbed, ProbeShown
 from rappd.features.snapshots.member_eggs import egg_maker
 from rappd.features.snapshots.progress import UnaskedToken
 from rappd.federation.availability import Deferred
@@ -73,7 +73,7 @@ class PairedMachine:
         """Sends an egg there; true when it has arrived. Raises ``MemberError``."""
         with self._as_member_errors():
             found = await self._send(self._fingerprint, path=str(egg))
-        return bool(found["sent"]["state"] == "done")
+        return bool(found["state"] == "done")
 
     async def aclose(self) -> None:
         """Nothing is kept open."""
@@ -245,13 +245,11 @@ class NeighborhoodMembers:
             return None
         return FarRappd(member.name, found.ssh, self._connections, own_home=self._home.root)
 
-    async def probe(self, names: Sequence[str] = ()) -> MembersProbed:
+    async def probe(self, names: Sequence[str] = ()) -> list[MemberProbed]:
         """Asks every member whether it can be read now."""
         chosen = self.chosen(names)
         probes = await asyncio.gather(*map(self._probe, chosen))
-        return {
-            "members": [{**one.as_json(), "probe": probe} for one, probe in zip(chosen, probes, strict=True)]
-        }
+        return [{**one.as_json(), "probe": probe} for one, probe in zip(chosen, probes, strict=True)]
 
     async def _probe(self, member: Member) -> ProbeShown:
         if member.is_self:

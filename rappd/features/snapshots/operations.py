@@ -8,10 +8,11 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, TypeVar, cast
 
 from envelopes.events import Emit
 from neighborhoods.errors import SnapshotRunningError
+from neighborhoods.snapshot.roster import MemberView
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
@@ -21,24 +22,20 @@ from rappd.features.eggs.answers import EggsCompared
 from rappd.features.eggs.uploaded_eggs import whole_path
 from rappd.features.operation import OWNER, Status, Text, operation
 from rappd.features.snapshots.answers import (
-    Members,
-    MembersProbed,
+    MemberProbed,
     RestorePlanned,
     SnapshotDrilled,
     SnapshotOverview,
     SnapshotRestored,
     Snapshots,
     SnapshotTaken,
-    UnaskedTokens,
-    VariableNames,
-    Work,
-    WorkCancelled,
 )
 from rappd.features.snapshots.progress import (
     DRILL,
     RESTORE,
     SNAPSHOT,
     SnapshotWork,
+    UnaskedToken,
     WorkView,
     ended_line,
 )
@@ -121,13 +118,12 @@ class SnapshotOperations:
     @operation("snapshots.overview", "GET", "/neighborhood", right=OWNER)
     async def overview(self) -> SnapshotOverview:
         """The machines, the snapshots, the newest first, their `schedule`, and the `work` that is under way. Asks no machine."""
-        found, kept = await self.members(), await self.listing()
-        return {**found, **kept, "work": self.under_way()}
+        return {"members": await self.members(), **await self.listing(), "work": self.under_way()}
 
-    @operation("snapshots.members", "GET", "/neighborhood/members", right=OWNER)
-    async def members(self) -> Members:
+    @operation("snapshots.members", "GET", "/neighborhood/members", right=OWNER, answers="members")
+    async def members(self) -> list[MemberView]:
         """The machines: paired ones, found ones, and those that `peers.json` names. Asks none."""
-        return {"members": [member.as_json() for member in (await self.read_members()).members]}
+        return [member.as_json() for member in (await self.read_members()).members]
 
     @operation(
         "snapshots.list", "GET", "/neighborhood/snapshots", right=OWNER, agents="neighborhood.snapshots"
@@ -138,26 +134,37 @@ class SnapshotOperations:
         rows = await asyncio.to_thread(lambda: [record.as_json() for record in records])
         return {"snapshots": rows, "schedule": self._schedule()["schedule"]}
 
-    @operation("snapshots.work", "GET", "/neighborhood/work", right=OWNER, agents="neighborhood.status")
-    async def work(self) -> Work:
+    @operation(
+        "snapshots.work",
+        "GET",
+        "/neighborhood/work",
+        right=OWNER,
+        agents="neighborhood.status",
+        answers="work",
+    )
+    async def work(self) -> WorkView | None:
         """The snapshot, drill or restore that is under way, and how far it is; else null."""
-        return {"work": self.under_way()}
+        return self.under_way()
 
-    @operation("snapshots.variables", "GET", "/neighborhood/variables", right=OWNER)
-    async def variables(self) -> VariableNames:
+    @operation("snapshots.variables", "GET", "/neighborhood/variables", right=OWNER, answers="variables")
+    async def variables(self) -> list[str]:
         """The names of the variables that reading the machines looks at: what may be sent as `variables` of a snapshot."""
-        return {"variables": (await self.read_members()).variables()}
+        return (await self.read_members()).variables()
 
-    @operation("snapshots.unasked_tokens", "POST", "/neighborhood/unasked_tokens", right=OWNER)
+    @operation(
+        "snapshots.unasked_tokens", "POST", "/neighborhood/unasked_tokens", right=OWNER, answers="unasked"
+    )
     async def unasked_tokens(
         self, machines: list[str] | None = None, variables: Variables = None
-    ) -> UnaskedTokens:
+    ) -> list[UnaskedToken]:
         """The variables with tokens that `peers.json` sends to a host for these `machines`, and that nobody allowed yet."""
         members = await self.read_members(variables)
-        return {"unasked": await asyncio.to_thread(members.unasked_tokens, machines or ())}
+        return await asyncio.to_thread(members.unasked_tokens, machines or ())
 
-    @operation("snapshots.probe", "POST", "/neighborhood/probe", right=OWNER)
-    async def probe(self, machines: list[str] | None = None, variables: Variables = None) -> MembersProbed:
+    @operation("snapshots.probe", "POST", "/neighborhood/probe", right=OWNER, answers="members")
+    async def probe(
+        self, machines: list[str] | None = None, variables: Variables = None
+    ) -> list[MemberProbed]:
         """Asks these `machines`, every one without any, whether a snapshot can read it now, and which twins live there."""
         return await (await self.read_members(variables)).probe(machines or ())
 
@@ -300,8 +307,8 @@ class SnapshotOperations:
         if answered is not None:
             self.open_restores.put_back(answered)
 
-    @operation("snapshots.cancel", "POST", "/neighborhood/cancel", right=OWNER)
-    async def cancel(self, work: Text) -> WorkCancelled:
+    @operation("snapshots.cancel", "POST", "/neighborhood/cancel", right=OWNER, answers="cancelled")
+    async def cancel(self, work: Text) -> Literal[True]:
         """Cancels the snapshot that was begun with the id `work`, and answers once it has ended.
 
         Machines that were read already are not read again by the next one. Once its egg is written it is refused.
@@ -311,7 +318,7 @@ class SnapshotOperations:
             raise NotFoundError("Nothing of that id is under way.", do="rappd neighborhood snapshots")
         begun.turn.cancel()
         await begun.turn.over_within(None)
-        return {"cancelled": True}
+        return True
 
     async def so_far(self, turn: Turn, seconds: float) -> dict[str, Any] | None:
         """The result of a work; None when it still lasts after ``seconds``: then its end becomes a notice.

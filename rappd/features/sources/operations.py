@@ -38,12 +38,6 @@ class SourceRow(TypedDict):
     enabled_count: int
 
 
-class Sources(TypedDict):
-    """The connected sources."""
-
-    repos: list[SourceRow]
-
-
 class Connected(TypedDict):
     """A source, and what it offers."""
 
@@ -68,10 +62,10 @@ class SourceOperations:
     ) -> None:
         self._host, self._settings, self._imports, self._tell = host, settings, imports, tell
 
-    @operation("sources.list", "GET", "/repos", right=ANYBODY)
-    async def listing(self) -> Sources:
+    @operation("sources.list", "GET", "/repos", right=ANYBODY, answers="repos")
+    async def listing(self) -> list[SourceRow]:
         """The connected sources and what each offers."""
-        return {"repos": [_row(source) for source in await in_file_pool(self._host.sources.all)]}
+        return [_row(source) for source in await in_file_pool(self._host.sources.all)]
 
     @operation("sources.connect", "POST", "/repos/connect", right=OWNER)
     async def connect(self, url: Text) -> Connected:

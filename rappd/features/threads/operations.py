@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Literal, TypedDict
 
+from envelopes.codecs.pictures import Picture
 from rappd.daemon.activity_feed import ActivityFeed
 from rappd.daemon.anchoring import Anchoring
 from rappd.daemon.security_events import SecurityEvents
 from rappd.features.conversations.conversations import (
-    Pictures,
     ThreadPart,
     given_titles,
     pictures_of,
@@ -41,18 +41,6 @@ class Anchors(TypedDict):
     kept: list[KeptAnchors]
 
 
-class Witnesses(TypedDict):
-    """The answers of the owner's other machines."""
-
-    witnesses: list[WitnessRow]
-
-
-class AnchorsForgotten(TypedDict):
-    """The number of anchors that were dropped."""
-
-    forgotten: int
-
-
 class SecurityEventRow(TypedDict):
     """A security event since the start."""
 
@@ -67,23 +55,11 @@ class Activity(TypedDict):
     security: list[SecurityEventRow]
 
 
-class Threads(TypedDict):
-    """Conversations, the latest first."""
-
-    threads: list[ThreadView]
-
-
 class ThreadRecords(TypedDict):
     """A conversation with all its records."""
 
     thread: ThreadView
     events: list[EventRow]
-
-
-class Tree(TypedDict):
-    """A conversation with the threads below it."""
-
-    tree: ThreadTree
 
 
 class ThreadTurns(ThreadPart):
@@ -110,18 +86,18 @@ class AnchorOperations:
             "kept": self._witness.kept(),
         }
 
-    @operation("anchors.ask", "POST", "/anchors/ask", right=OWNER)
-    async def ask(self) -> Witnesses:
+    @operation("anchors.ask", "POST", "/anchors/ask", right=OWNER, answers="witnesses")
+    async def ask(self) -> list[WitnessRow]:
         """Asks each machine of the same owner which anchors of this one it keeps."""
         await self._availability.wait()
-        return {"witnesses": await self._greetings.ask_witnesses()}
+        return await self._greetings.ask_witnesses()
 
-    @operation("anchors.forget", "POST", "/anchors/forget", right=OWNER)
-    async def forget(self, peer: Text) -> AnchorsForgotten:
+    @operation("anchors.forget", "POST", "/anchors/forget", right=OWNER, answers="forgotten")
+    async def forget(self, peer: Text) -> int:
         """Drops the anchors that are kept of `peer`, evidence included."""
         await self._availability.wait()
         node = self._witness.find(peer)
-        return {"forgotten": await self._witness.forget(node)}
+        return await self._witness.forget(node)
 
 
 class RecordOperations:
@@ -146,12 +122,12 @@ class RecordOperations:
         """Records and agent files as they come, as server-sent events."""
         return Stream((None, line) async for line in self._feed.follow())
 
-    @operation("threads.list", "GET", "/threads", right=OWNER)
-    async def listing(self, limit: int = 100) -> Threads:
+    @operation("threads.list", "GET", "/threads", right=OWNER, answers="threads")
+    async def listing(self, limit: int = 100) -> list[ThreadView]:
         """Conversations, the latest first."""
         titles = await given_titles(self._store)
         found = await self._store.threads(limit=_bounded(limit))
-        return {"threads": [thread_row(titled(thread, titles)) for thread in found]}
+        return [thread_row(titled(thread, titles)) for thread in found]
 
     @operation("threads.show", "GET", "/threads/{thread}", right=OWNER)
     async def show(self, thread: str) -> ThreadRecords:
@@ -160,14 +136,16 @@ class RecordOperations:
         events = await self._store.thread_events(found.id)
         return {"thread": thread_row(found), "events": [event_row(event) for event in events]}
 
-    @operation("threads.tree", "GET", "/threads/{thread}/tree", right=OWNER)
-    async def tree(self, thread: str) -> Tree:
+    @operation("threads.tree", "GET", "/threads/{thread}/tree", right=OWNER, answers="tree")
+    async def tree(self, thread: str) -> ThreadTree:
         """Shows a conversation with the threads below it, as steps inside one another."""
         found = await self._store.tree(thread)
-        return {"tree": await asyncio.to_thread(tree, found, await self._events(found, MOST_EVENTS))}
+        return await asyncio.to_thread(tree, found, await self._events(found, MOST_EVENTS))
 
-    @operation("threads.pictures", "GET", "/threads/{thread}/pictures/{turn}", right=OWNER)
-    async def pictures(self, thread: str, turn: str) -> Pictures:
+    @operation(
+        "threads.pictures", "GET", "/threads/{thread}/pictures/{turn}", right=OWNER, answers="pictures"
+    )
+    async def pictures(self, thread: str, turn: str) -> list[Picture]:
         """The pictures that went with the sentence of a turn, as they were sent."""
         return await pictures_of(self._store, await self._store.find_thread(thread), turn.lower())
 

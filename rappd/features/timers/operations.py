@@ -22,21 +22,10 @@ SESSION = "timers"
 """The session whose conversation has the turns of timers that were set outside of any."""
 
 
-class Timers(TypedDict):
-    """All timers, the next one first."""
-
-    timers: list[TimerView]
-
-
-class OneTimer(TypedDict):
-    """A timer as it is now, or was when it was removed."""
-
-    timer: TimerView
-
-
-class SetTimer(OneTimer):
+class SetTimer(TypedDict):
     """A new timer, and the sentence that confirms it."""
 
+    timer: TimerView
     said: str
 
 
@@ -46,10 +35,10 @@ class TimerOperations:
     def __init__(self, timers: TurnTimers, dispatcher: Dispatcher, tenants: Tenants) -> None:
         self._timers, self._dispatcher, self._tenants = timers, dispatcher, tenants
 
-    @operation("timers.list", "GET", "/timers", right=OWNER)
-    async def listing(self) -> Timers:
+    @operation("timers.list", "GET", "/timers", right=OWNER, answers="timers")
+    async def listing(self) -> list[TimerView]:
         """Lists all timers, the next one first: reminders, what is asked again and again, and the snapshots' schedule."""
-        return {"timers": [self._view(row) for row in self._timers.all()]}
+        return [self._view(row) for row in self._timers.all()]
 
     @operation("timers.add", "POST", "/timers", right=OWNER)
     async def add(
@@ -85,32 +74,32 @@ class TimerOperations:
         sentence = set_text(row, self._timers.now(row.zone), moment.remark)
         return {"timer": self._view(row), "said": sentence}
 
-    @operation("timers.cancel", "DELETE", "/timers/{timer}", right=OWNER)
-    async def cancel(self, timer: str) -> OneTimer:
+    @operation("timers.cancel", "DELETE", "/timers/{timer}", right=OWNER, answers="timer")
+    async def cancel(self, timer: str) -> TimerView:
         """Removes the timer whose id begins with `timer`."""
         row = self._timers.named(timer)
         await self._timers.cancel(row)
-        return {"timer": self._view(row)}
+        return self._view(row)
 
-    @operation("timers.pause", "POST", "/timers/{timer}/pause", right=OWNER)
-    async def pause(self, timer: str) -> OneTimer:
+    @operation("timers.pause", "POST", "/timers/{timer}/pause", right=OWNER, answers="timer")
+    async def pause(self, timer: str) -> TimerView:
         """Performs it no more until it is resumed."""
-        return {"timer": self._view(await self._timers.pause(self._timers.named(timer)))}
+        return self._view(await self._timers.pause(self._timers.named(timer)))
 
-    @operation("timers.resume", "POST", "/timers/{timer}/resume", right=OWNER)
-    async def resume(self, timer: str) -> OneTimer:
+    @operation("timers.resume", "POST", "/timers/{timer}/resume", right=OWNER, answers="timer")
+    async def resume(self, timer: str) -> TimerView:
         """Performs it again from now on."""
-        return {"timer": self._view(await self._timers.resume(self._timers.named(timer)))}
+        return self._view(await self._timers.resume(self._timers.named(timer)))
 
-    @operation("timers.move", "POST", "/timers/{timer}/move", right=OWNER)
-    async def move(self, timer: str, to: Text) -> OneTimer:
+    @operation("timers.move", "POST", "/timers/{timer}/move", right=OWNER, answers="timer")
+    async def move(self, timer: str, to: Text) -> TimerView:
         """Moves it to the time that the words `to` name: "ten", "tomorrow at 9"."""
-        return {"timer": self._view(await self._timers.move(self._timers.named(timer), to))}
+        return self._view(await self._timers.move(self._timers.named(timer), to))
 
-    @operation("timers.run", "POST", "/timers/{timer}/run", right=OWNER)
-    async def run(self, timer: str) -> OneTimer:
+    @operation("timers.run", "POST", "/timers/{timer}/run", right=OWNER, answers="timer")
+    async def run(self, timer: str) -> TimerView:
         """Performs it now; a repetition goes on as it was."""
-        return {"timer": self._view(await self._timers.run(self._timers.named(timer)))}
+        return self._view(await self._timers.run(self._timers.named(timer)))
 
     def _view(self, row: TimerRow) -> TimerView:
         return timer_view(row, self._timers.now(row.zone))

@@ -60,18 +60,6 @@ class TokenRow(TypedDict):
     uri: NotRequired[str]
 
 
-class Tokens(TypedDict):
-    """Issued tokens, the latest first."""
-
-    tokens: list[TokenRow]
-
-
-class TokenIssued(TypedDict):
-    """A new token."""
-
-    token: TokenRow
-
-
 class Narrower(TypedDict):
     """A permission that was passed on, and to whom."""
 
@@ -79,23 +67,11 @@ class Narrower(TypedDict):
     chain: list[str]
 
 
-class Narrowed(TypedDict):
-    """The answer of ``tokens.narrow``."""
-
-    token: Narrower
-
-
 class RevokedToken(TypedDict):
     """A token that counts no more."""
 
     jti: str
     name: str
-
-
-class TokenRevoked(TypedDict):
-    """The answer of ``tokens.revoke``."""
-
-    revoked: RevokedToken
 
 
 class TokenOperations:
@@ -114,14 +90,14 @@ class TokenOperations:
         self._node, self._port, self._availability = node, port, availability
         self._peers, self._tokens, self._credentials = peers, tokens, credentials
 
-    @operation("tokens.list", "GET", "/tokens", right=OWNER)
-    async def listing(self) -> Tokens:
+    @operation("tokens.list", "GET", "/tokens", right=OWNER, answers="tokens")
+    async def listing(self) -> list[TokenRow]:
         """Lists issued tokens, the latest first, without their texts."""
         if not self._availability.rests:
             await self._availability.wait()
-        return {"tokens": [self._row(token) for token in await self._tokens.tokens()]}
+        return [self._row(token) for token in await self._tokens.tokens()]
 
-    @operation("tokens.issue", "POST", "/tokens", right=OWNER)
+    @operation("tokens.issue", "POST", "/tokens", right=OWNER, answers="token")
     async def issue(
         self,
         name: Text,
@@ -129,7 +105,7 @@ class TokenOperations:
         days: float = DAYS,
         totp: bool = False,
         client: str = "",
-    ) -> TokenIssued:
+    ) -> TokenRow:
         """A token for a program: its `name`, `caps` (what it may do), `days`. Its text is in this answer alone.
 
         With `totp` it has no text: it comes in by the codes of an authenticator, whose `secret` is in this answer alone.
@@ -166,9 +142,9 @@ class TokenOperations:
                     "lines": pasted["lines"],
                 }
         await credentials.issue(token)
-        return {"token": shown}
+        return shown
 
-    @operation("tokens.capability", "POST", "/tokens/capability", right=OWNER)
+    @operation("tokens.capability", "POST", "/tokens/capability", right=OWNER, answers="token")
     async def capability(
         self,
         peer: str = "",
@@ -176,7 +152,7 @@ class TokenOperations:
         caps: list[str] | None = None,
         days: float = DAYS,
         uses: int | None = None,
-    ) -> TokenIssued:
+    ) -> TokenRow:
         """A permission for a machine, which it may pass on narrower: `peer` or `fingerprint`, `caps`, perhaps `uses`, `days`."""
         if not (fingerprint or peer):
             raise MissingArgumentError("peer is required", do='Send {"peer": "…"}.')
@@ -195,9 +171,9 @@ class TokenOperations:
             jti=token.jti,
         )
         await credentials.issue(token)
-        return {"token": {**self._row(token), "uses": uses, "text": text}}
+        return {**self._row(token), "uses": uses, "text": text}
 
-    @operation("tokens.narrow", "POST", "/tokens/narrow", right=OWNER)
+    @operation("tokens.narrow", "POST", "/tokens/narrow", right=OWNER, answers="token")
     async def narrow(
         self,
         chain: str | list[str],
@@ -205,7 +181,7 @@ class TokenOperations:
         caps: list[str] | None = None,
         days: float = DAYS,
         uses: int | None = None,
-    ) -> Narrowed:
+    ) -> Narrower:
         """Passes a permission of this machine on, narrower: `chain` (texts), `to`, `caps`, perhaps `uses`, `days`.
 
         Raises ``BadTokenError`` for a chain that does not hold or was given to another machine, ``BadCapabilityError``
@@ -223,10 +199,10 @@ class TokenOperations:
             expires=int(now) + _seconds(days),
             uses=_uses(uses),
         )
-        return {"token": {"to": holder, "chain": links}}
+        return {"to": holder, "chain": links}
 
-    @operation("tokens.revoke", "DELETE", "/tokens/{jti}", right=OWNER)
-    async def revoke(self, jti: str) -> TokenRevoked:
+    @operation("tokens.revoke", "DELETE", "/tokens/{jti}", right=OWNER, answers="revoked")
+    async def revoke(self, jti: str) -> RevokedToken:
         """Takes one back, at once. One that another machine made is taken back by its whole ID."""
         credentials = await self._credentials.ready()
         wanted = jti.strip().lower()
@@ -234,7 +210,7 @@ class TokenOperations:
         if not known and not is_uuid(wanted):
             raise NotFoundError(f'Nothing was issued with the ID "{jti[:60]}".', do="rappd token list")
         await credentials.revoke(wanted)
-        return {"revoked": {"jti": wanted, "name": self._name(known[0].name) if known else ""}}
+        return {"jti": wanted, "name": self._name(known[0].name) if known else ""}
 
     def _row(self, token: IssuedToken) -> TokenRow:
         is_machine = _FINGERPRINT.fullmatch(token.name) is not None

@@ -45,12 +45,6 @@ class TwinsListed(TypedDict, total=False):
     purged: list[dict[str, Any]]
 
 
-class OneTwin(TypedDict):
-    """A twin with its soul and files."""
-
-    twin: ShownTwin
-
-
 class _Newcomer(WhoIs):
     namesakes: int
 
@@ -93,12 +87,6 @@ class SoulChanged(TwinSaid):
     kept_as: int
 
 
-class Lineage(TypedDict):
-    """Family trees as rows in preorder."""
-
-    lineage: list[RelativeRow]
-
-
 class TwinOperations:
     """The twins of a home. Every verb answers a JSON object and raises ``ReportableError``. ``twin``: its name or rappid."""
 
@@ -138,12 +126,12 @@ class TwinOperations:
         """Active twins: ``{"twins": [row], "unreadable": [{folder, problem}]}``; a buddy's row has ``buddy``."""
         return await asyncio.to_thread(self._reading.listing)
 
-    @operation("twins.show", "GET", "/twins/{twin}", right=OWNER, agents="twins.show")
-    async def show(self, twin: str) -> OneTwin:
+    @operation("twins.show", "GET", "/twins/{twin}", right=OWNER, agents="twins.show", answers="twin")
+    async def show(self, twin: str) -> ShownTwin:
         """Shows a twin, active or archived, with its soul and files, and the `model` of its own where it has one."""
         shown = await asyncio.to_thread(self._reading.show, twin)
         await self._add_model(shown)
-        return {"twin": shown}
+        return shown
 
     @operation("twins.new", "POST", "/twins", right=OWNER)
     async def new(self, name: str = "", kind: str = "", soul: str = "", unique: bool = False) -> NewTwin:
@@ -217,10 +205,12 @@ class TwinOperations:
         await asyncio.to_thread(souls.restore_soul, found.workspace, number)
         return {**who_is(found), "message": f"{found.name} has soul {number} again."}
 
-    @operation("twins.lineage", "GET", "/twins/lineage", right=OWNER, agents="twins.lineage")
-    async def lineage(self, twin: str = "") -> Lineage:
+    @operation(
+        "twins.lineage", "GET", "/twins/lineage", right=OWNER, agents="twins.lineage", answers="lineage"
+    )
+    async def lineage(self, twin: str = "") -> list[RelativeRow]:
         """Family trees, as rows in preorder; `?twin=` for one."""
-        return {"lineage": await asyncio.to_thread(self._reading.lineage, twin)}
+        return await asyncio.to_thread(self._reading.lineage, twin)
 
     @operation("twins.archive_matching", "POST", "/twins/archive", right=OWNER)
     async def archive_matching(

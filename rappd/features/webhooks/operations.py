@@ -30,30 +30,18 @@ class WebhookRow(TypedDict):
     secret: NotRequired[str]
 
 
-class WebhooksListed(TypedDict):
-    """All webhooks."""
-
-    webhooks: list[WebhookRow]
-
-
-class OneWebhook(TypedDict):
-    """A webhook as it is now, or was when it was removed."""
-
-    webhook: WebhookRow
-
-
 class WebhookOperations:
     """The addresses are the owner's to know: who has one may have a turn with everyday rights."""
 
     def __init__(self, webhooks: Webhooks, tenants: Tenants, port: Callable[[], int], home: Path) -> None:
         self._webhooks, self._tenants, self._port, self._home = webhooks, tenants, port, home
 
-    @operation("webhooks.list", "GET", "/webhooks", right=OWNER)
-    def listing(self) -> WebhooksListed:
+    @operation("webhooks.list", "GET", "/webhooks", right=OWNER, answers="webhooks")
+    def listing(self) -> list[WebhookRow]:
         """Lists all webhooks with their addresses; secrets are not told again."""
-        return {"webhooks": [self._view(one) for one in self._webhooks.all()]}
+        return [self._view(one) for one in self._webhooks.all()]
 
-    @operation("webhooks.add", "POST", "/webhooks", right=OWNER)
+    @operation("webhooks.add", "POST", "/webhooks", right=OWNER, answers="webhook")
     async def add(
         self,
         name: Text,
@@ -62,7 +50,7 @@ class WebhookOperations:
         ask: str = "",
         signed: bool = False,
         folder: str = "",
-    ) -> OneWebhook:
+    ) -> WebhookRow:
         """Makes an address for `name`: what is posted there becomes a turn of the brainstem, of a `twin`, or of an `agent`.
 
         `ask` goes before what is posted. With `signed` it gets a secret, told here once, by which posts have to be signed
@@ -83,12 +71,12 @@ class WebhookOperations:
             name, tenant.name, agent=agent, ask=ask, signed=signed, folder=self._folder(folder)
         )
         self._webhooks.add(hook)
-        return {"webhook": {**self._view(hook), "secret": hook.secret}}
+        return {**self._view(hook), "secret": hook.secret}
 
-    @operation("webhooks.remove", "DELETE", "/webhooks/{webhook}", right=OWNER)
-    def remove(self, webhook: str) -> OneWebhook:
+    @operation("webhooks.remove", "DELETE", "/webhooks/{webhook}", right=OWNER, answers="webhook")
+    def remove(self, webhook: str) -> WebhookRow:
         """Removes one: its address is nobody's from now on."""
-        return {"webhook": self._view(self._webhooks.remove(webhook))}
+        return self._view(self._webhooks.remove(webhook))
 
     def _folder(self, folder: str) -> str:
         if not folder:

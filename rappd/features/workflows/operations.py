@@ -22,12 +22,6 @@ class Workflows(TypedDict):
     runs: list[RunRow]
 
 
-class OneRun(TypedDict):
-    """A run as it is now."""
-
-    run: RunRow
-
-
 class ShownWorkflow(WorkflowRow):
     """A workflow with the texts that it takes, and the names of all that may play in it."""
 
@@ -47,10 +41,12 @@ class WorkflowOperations:
         found = await asyncio.to_thread(self._coordinator.library.listing)
         return {"workflows": [one.shown() for one in found], "runs": self._coordinator.running()}
 
-    @operation("workflows.control", "POST", "/workflows/{action:pause|resume|abort}", right=OWNER)
-    async def control(self, action: Literal["pause", "resume", "abort"], session: str = "") -> OneRun:
+    @operation(
+        "workflows.control", "POST", "/workflows/{action:pause|resume|abort}", right=OWNER, answers="run"
+    )
+    async def control(self, action: Literal["pause", "resume", "abort"], session: str = "") -> RunRow:
         """Pauses, resumes or aborts the run of a `session`; without one, of the session used last."""
-        return {"run": await self._coordinator.control(await self._session(session), action)}
+        return await self._coordinator.control(await self._session(session), action)
 
     @operation("workflows.show", "GET", "/workflows/{name}", right=OWNER)
     async def show(self, name: str) -> ShownWorkflow:
@@ -72,20 +68,20 @@ class WorkflowOperations:
         self._tether.workflows_changed()
         return found.shown()
 
-    @operation("workflows.run", "POST", "/workflows/{name}/run", right=OWNER)
+    @operation("workflows.run", "POST", "/workflows/{name}/run", right=OWNER, answers="run")
     async def run(
         self,
         name: str,
         session: str = "",
         files: dict[str, str] | None = None,
         plays: dict[str, str] | None = None,
-    ) -> OneRun:
+    ) -> RunRow:
         """Starts a workflow in a `session` (or the one used last): `files` are texts in place of its files, by their names.
 
         `plays` are names of players by participants: a twin, a paired machine, or what that offers (`Ink@pi`).
         """
         place = await self._session(session)
-        return {"run": await self._coordinator.start(place, name, given=files or {}, plays=plays or {})}
+        return await self._coordinator.start(place, name, given=files or {}, plays=plays or {})
 
     async def _session(self, id: str) -> Session:
         if not id:

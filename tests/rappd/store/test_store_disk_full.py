@@ -146,7 +146,7 @@ class Eggs:
         return await self.received.take_in(PI, "rose.egg", body(), id)
 
     async def names(self) -> list[str]:
-        return [row["name"] for row in (await self.received.arrived())["arrived"]]
+        return [row["name"] for row in await self.received.arrived()]
 
 
 @pytest.mark.parametrize("kind", ["call for the outbox", "call that is accepted", "egg"])
