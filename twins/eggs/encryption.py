@@ -15,15 +15,12 @@ from io import FileIO, RawIOBase
 from pathlib import Path
 from typing import Final
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from pyrage import DecryptError, EncryptError, IdentityError, RecipientError, decrypt_io, encrypt_io, x25519
 
 from agents.storage.atomic_write import replacing
-from envelopes.identity import bech32
 from twins.errors import BadEggError, TwinError
 from twins.installer.errors import DiskFullError
 
-_IDENTITY: Final = "age-secret-key-"  # age's own spelling, which costs a start less than all of age
-_RECIPIENT: Final = "age"
 _MAGIC: Final = b"age-encryption.org/v1\n"
 _HEADER_ENDS: Final = b"\n--- "
 _LONGEST_HEADER: Final = 65536  # age reads any length into memory
@@ -34,27 +31,27 @@ _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 def make_encryption_key() -> tuple[str, str]:
     """(secret, recipient): ``AGE-SECRET-KEY-1…`` for a file that only its owner reads, ``age1…`` to give away."""
-    key = X25519PrivateKey.generate()
-    return bech32.encode(_IDENTITY, key.private_bytes_raw()).upper(), _recipient(key)
+    key = x25519.Identity.generate()
+    return str(key), str(key.to_public())
 
 
 def recipient_of(secret: str) -> str:
     """The ``age1…`` that belongs to a secret. Raises ``bad_sealing_key``."""
+    return str(_key(secret).to_public())
+
+
+def _key(secret: str) -> x25519.Identity:
     try:
-        kind, octets = bech32.decode(secret.strip())
-    except ValueError:
-        kind, octets = "", b""
-    if kind != _IDENTITY or not secret.isupper() or len(octets) != 32:
+        key = x25519.Identity.from_str(secret.strip())
+    except IdentityError:
+        key = None
+    if key is None or not secret.isupper():
         raise TwinError(
             "The key that opens sealed eggs cannot be read.",
             do="Restore keys/ from a backup.",
             code="bad_sealing_key",
         )
-    return _recipient(X25519PrivateKey.from_private_bytes(octets))
-
-
-def _recipient(key: X25519PrivateKey) -> str:
-    return bech32.encode(_RECIPIENT, key.public_key().public_bytes_raw())
+    return key
 
 
 def is_sealed(path: Path) -> bool:
@@ -69,8 +66,6 @@ def seal_file(source: Path, target: Path, recipient: str) -> None:
     Streams, so that size does not matter; run it on a thread. ``target`` (0600) is replaced whole, or stays
     as it was. Raises ``bad_sealing_key``, ``DiskFullError``, ``not_writable``.
     """
-    from pyrage import EncryptError, RecipientError, encrypt_io, x25519
-
     try:
         key = x25519.Recipient.from_str(recipient)
     except RecipientError as error:
@@ -91,13 +86,11 @@ def open_file(source: Path, target: Path, secret: str) -> None:
 
     Raises ``not_for_this_machine``, ``BadEggError`` and what ``seal_file`` raises.
     """
-    from pyrage import DecryptError, decrypt_io, x25519
-
-    recipient_of(secret)
+    key = _key(secret)
     with _reading(source) as sealed, _replacing(target) as plain:
         _check_header(sealed)
         try:
-            decrypt_io(sealed, plain, [x25519.Identity.from_str(secret.strip())])
+            decrypt_io(sealed, plain, [key])
         except DecryptError as error:
             if sealed.trouble is None and "matching keys" in str(error):
                 raise TwinError(

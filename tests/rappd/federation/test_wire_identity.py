@@ -22,7 +22,6 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from envelopes.codecs import wire
 from envelopes.errors import BadCapabilityError
 from envelopes.identity import (
-    bech32,
     capability_tokens,
     certificates,
     node_card,
@@ -33,6 +32,7 @@ from envelopes.identity import (
 from envelopes.identity.capabilities import capability, check, covers
 from envelopes.identity.keys import fingerprint_of
 from envelopes.identity.node_card import NodeCard
+from tests.fixtures import bech32
 from tests.rappd.federation.wire_page import (
     NOW,
     SECTION,

@@ -16,7 +16,7 @@ from fixtures.refusals import refused
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from envelopes.identity import bech32
+from tests.fixtures import bech32
 from twins.eggs.encryption import is_sealed, make_encryption_key, open_file, recipient_of, seal_file
 from twins.errors import BadEggError, TwinError
 from twins.installer.errors import DiskFullError
