@@ -36,11 +36,6 @@ class Grant(msgspec.Struct, frozen=True):
     uses: dict[str, int]
     expires: int
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names that it depends on: each link, each key that signed one, and the holder."""
-        return (*self.jtis, *self.signers, self.holder)
-
 
 def mint_root(
     key: IdentityKey,

@@ -62,16 +62,6 @@ class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     uses: Annotated[int, msgspec.Meta(ge=1, le=1 << 53)] | None = None
     parent: str = ""
 
-    @property
-    def expires(self) -> int:
-        """The second from which on it no longer counts."""
-        return self.exp
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names that it depends on: its own and the key that signed it."""
-        return (self.jti, self.iss)
-
 
 class Header(msgspec.Struct, frozen=True):
     """The header of a token: ``kid`` and ``key`` are the issuer's fingerprint and public key (hex)."""

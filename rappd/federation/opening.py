@@ -86,7 +86,6 @@ async def open_parts(m: FederationAssembly, port: int) -> PeerChanges:
         m.addresses,
         m.presence,
         trust,
-        credentials,
         outbox,
         peer_client,
         m.announced,

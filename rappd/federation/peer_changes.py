@@ -14,7 +14,6 @@ from neighborhoods.peer_store import PeerStore
 from neighborhoods.transport.peer_client import PeerClient
 from rappd.federation.peer_addresses import PeerAddresses
 from rappd.federation.peer_greeting import PeerGreeting
-from rappd.federation.request_auth import RequestAuthenticator
 from twins.background_tasks import BackgroundTasks
 
 log = logging.getLogger(__name__)
@@ -29,7 +28,6 @@ class PeerChanges:
         addresses: PeerAddresses,
         presence: Presence,
         trust: ServerTrust,
-        credentials: RequestAuthenticator,
         outbox: Outbox,
         peer_client: PeerClient,
         announced: dict[str, PeerGreeting],
@@ -37,8 +35,7 @@ class PeerChanges:
         tasks: BackgroundTasks,
     ) -> None:
         self._peers, self._addresses, self._presence = peers, addresses, presence
-        self._trust, self._credentials = trust, credentials
-        self._outbox, self._peer_client = outbox, peer_client
+        self._trust, self._outbox, self._peer_client = trust, outbox, peer_client
         self._announced, self._troubles, self._tasks = announced, troubles, tasks
 
     def follow(self) -> None:
@@ -59,7 +56,6 @@ class PeerChanges:
         elif what == "revoked":
             log.warning("security: the trust in %s (%s) was ended", peer.name, peer.fingerprint[:16])
             self._tasks.spawn(self._unpin(peer.certificate))
-            self._credentials.forget(peer.fingerprint)
             self._presence.forget(peer.fingerprint)
             self._announced.pop(peer.fingerprint, None)
             self._troubles.pop(peer.fingerprint, None)

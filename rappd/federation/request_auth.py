@@ -175,13 +175,7 @@ class RequestAuthenticator:
         at = _now()
         await self._rows.revoke(jti, at)
         self.revoked[jti] = at
-        self.forget(jti)
         await self.codes.remove(jti)
-
-    def forget(self, name: str) -> None:
-        """Drops what was verified by a ``jti`` or for a peer."""
-        self._bearer.forget(name)
-        self._grants.forget(name)
 
     def _was_used(self, jti: str) -> None:
         """Notes, once a minute at most, when an issued token was last shown."""
