@@ -39,6 +39,8 @@ from envelopes.payloads.form import (
     expected,
 )
 
+MOST_PAYLOADS = 64
+"""Of one answer."""
 _NONE = type(None)
 _PLAIN: dict[Any, str] = {
     str: "str", int: "int", float: "float", bool: "bool", Decimal: "decimal", datetime: "datetime",
