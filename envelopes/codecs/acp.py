@@ -13,6 +13,7 @@ import msgspec
 
 from envelopes.codecs import jsonrpc
 from envelopes.codecs.jsonrpc import INVALID_PARAMS, Id, RpcCall, RpcError
+from envelopes.codecs.pictures import ONLY_A_PICTURE
 
 VERSION = 1
 SESSION = "program:acp:"
@@ -64,7 +65,9 @@ def read_prompt(call: RpcCall) -> Prompt:
     if len(text) > MOST_OF_A_PROMPT:
         raise _unfit(call, f"A prompt has {MOST_OF_A_PROMPT} characters at most.")
     if not text and not files:
-        raise _unfit(call, "The prompt says nothing.")
+        if not pictures:
+            raise _unfit(call, "The prompt says nothing.")
+        text = ONLY_A_PICTURE
     return Prompt(text, pictures, files)
 
 

@@ -9,14 +9,19 @@ from typing import Any
 
 import msgspec
 
-from envelopes.codecs.pictures import MOST_PICTURES, MOST_TOGETHER, Picture, checked_picture, size_of
+from envelopes.codecs.pictures import (
+    MOST_PICTURES,
+    MOST_TOGETHER,
+    ONLY_A_PICTURE,
+    Picture,
+    checked_picture,
+    size_of,
+)
 from envelopes.envelope import shown
 from envelopes.errors import MalformedError, ReportableError
 from envelopes.program_input import NONE, REQUIRED, ProgramInput, ToolResult
 
 MOST_TOOLS = 512
-ONLY_A_PICTURE = "(a picture)"
-"""The sentence of a request that has pictures and no words."""
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DATA_URL = re.compile(r"data:(image/[a-z+.-]+);base64,", re.IGNORECASE)

@@ -18,6 +18,8 @@ MOST_BYTES = 2 << 20
 """Of one picture."""
 MOST_TOGETHER = 4 << 20
 MOST_OF_A_NAME = 120
+ONLY_A_PICTURE = "(a picture)"
+"""The sentence of a program's request that has pictures and no words."""
 
 _BEGINNINGS = {"image/png": b"\x89PNG\r\n\x1a\n", "image/jpeg": b"\xff\xd8\xff"}
 _DO = 'Send [{"type": "image/png", "data": "<base64>"}].'

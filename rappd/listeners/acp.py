@@ -227,17 +227,20 @@ class AcpConnection:
         return await self._modes(target.id)
 
     async def _list(self, call: RpcCall) -> dict[str, Any]:
-        wanted = call.params.get("cwd")
-        found = await self._conversations().latest(
-            limit=_LISTED, before=jsonrpc.cursor(call), everything=True
-        )
-        rows = []
-        for one in found["conversations"]:
-            if isinstance(one["session"], str):
-                folder = acp.folder_of(one["session"]) or str(Path.home())
-                if wanted in (None, folder):
-                    rows.append(acp.session_row(one["session"], folder, one["title"], one["updated"]))
-        return {"sessions": rows, **({"nextCursor": found["next"]} if found["next"] else {})}
+        wanted = acp.text_of(call, "cwd") if call.params.get("cwd") is not None else None
+        before = jsonrpc.cursor(call)
+        rows: list[dict[str, Any]] = []
+        while True:
+            found = await self._conversations().latest(limit=_LISTED, before=before, everything=True)
+            for one in found["conversations"]:
+                if isinstance(one["session"], str):
+                    folder = acp.folder_of(one["session"]) or str(Path.home())
+                    if wanted in (None, folder):
+                        rows.append(acp.session_row(one["session"], folder, one["title"], one["updated"]))
+            if rows or not found["next"]:  # editors take an empty page for the end
+                return {"sessions": rows, **({"nextCursor": found["next"]} if found["next"] else {})}
+            moment, _, id = found["next"].partition(".")
+            before = int(moment), id
 
     async def _close_session(self, call: RpcCall) -> dict[str, Any]:
         session = acp.text_of(call, "sessionId")

@@ -21,6 +21,7 @@ from envelopes.codecs.acp import new_session
 from envelopes.envelope import new_id
 from rappd.dispatch.turns import Turn
 from rappd.listeners import acp
+from tests.envelopes.test_ollama_codec import PIXEL
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
 from tests.rappd.programs.conftest import ask, setting, token
@@ -142,6 +143,23 @@ def test_a_session_is_there_after_the_editors_restart(node: Node) -> None:
         assert one.ask("session/list", cwd="/tmp/project")["sessions"] == []
 
 
+def test_sessions_of_a_folder_are_found_below_many_others(node: Node) -> None:
+    with editor(node.daemon) as one:
+        session = one.ask("session/new", cwd="/tmp/below", mcpServers=[])["sessionId"]
+        assert one.prompt(session, "use Clock") == "end_turn"
+        for number in range(51):
+            node.daemon.post("/chat", {"user_input": "use Clock", "session_id": f"above-{number}"})
+        rows = one.ask("session/list", cwd="/tmp/below")["sessions"]
+        assert [row["sessionId"] for row in rows] == [session]
+
+
+def test_a_picture_alone_is_a_prompt(node: Node) -> None:
+    with editor(node.daemon) as one:
+        picture = {"type": "image", "mimeType": "image/png", "data": PIXEL}
+        asked = {"sessionId": new(one), "prompt": [picture]}
+        assert one.ask("session/prompt", **asked)["stopReason"] == "end_turn"
+
+
 def test_the_owners_conversation_goes_on_in_the_editor(node: Node) -> None:
     node.daemon.post("/chat", {"user_input": "use Clock first", "session_id": "from-the-page"})
     with editor(node.daemon) as one:
@@ -179,6 +197,7 @@ def test_a_twin_is_a_mode(node: Node) -> None:
         ("session/new", {"cwd": "relative", "mcpServers": []}, -32602),
         ("session/load", {"sessionId": "unknown", "cwd": "/tmp"}, -32002),
         ("session/list", {"cursor": "x"}, -32602),
+        ("session/list", {"cwd": 7}, -32602),
         ("session/prompt", {"sessionId": "unknown", "prompt": [{"type": "text", "text": "hi"}]}, -32002),
         ("session/set_mode", {"sessionId": "unknown", "modeId": "brainstem"}, -32002),
         ("session/prompt", {"sessionId": "s", "prompt": "text"}, -32602),
