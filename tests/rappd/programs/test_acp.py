@@ -157,7 +157,8 @@ def test_a_picture_alone_is_a_prompt(node: Node) -> None:
     with editor(node.daemon) as one:
         picture = {"type": "image", "mimeType": "image/png", "data": PIXEL}
         asked = {"sessionId": new(one), "prompt": [picture]}
-        assert one.ask("session/prompt", **asked)["stopReason"] == "end_turn"
+        refused = one.refused("session/prompt", **asked)
+        assert refused["data"]["code"] == "picture_refused", "that there is no model, not that nothing was said"
 
 
 def test_the_owners_conversation_goes_on_in_the_editor(node: Node) -> None:
