@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -88,8 +89,24 @@ def xml_text(form: PayloadForm, value: dict[str, Any], version: int) -> str:
     return "".join([first, *parts[1:]])
 
 
+_START = (
+    "A-Z_a-z\xc0-\xd6\xd8-\xf6\xf8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_ELEMENT_NAME = re.compile(f"[{_START}][{_START}.0-9\xb7\u0300-\u036f\u203f\u2040-]*")
+"""XML 1.0, fifth edition, NameStartChar and NameChar without the colon of prefixes."""
+
+
+def is_element_name(text: str) -> bool:
+    """True for a local name that an element of XML can have."""
+    return _ELEMENT_NAME.fullmatch(text) is not None
+
+
 def plain_xml(root: str, value: object, namespace: str) -> str:
-    """A value without a form as canonical XML: fields become elements, a list one element for each of its values."""
+    """A value without a form as canonical XML: fields become elements, a list one element for each of its values.
+
+    An object with a key that is no name of an element becomes entries, as a dict of a form does.
+    """
     parts = list(_plainly(root, value))
     opened = f"<{root} xmlns={_attribute(namespace)}>" if namespace else f"<{root}>"
     return "".join([opened, *parts[1:]])
@@ -102,8 +119,9 @@ def _plainly(name: str, value: object) -> Iterator[str]:
         return
     yield f"<{name}>"
     if isinstance(value, dict):
+        are_names = all(map(is_element_name, value))
         for key, one in value.items():
-            yield from _plainly(key, one)
+            yield from _plainly(key, one) if are_names else _plainly(ITEM, {"key": key, "value": one})
     elif value is not None:
         yield _escaped(scalar_text(value))
     yield f"</{name}>"

@@ -33,7 +33,7 @@ from envelopes.events import Piece, Round
 from envelopes.payloads.core import CORE_NS, PRIMITIVES
 from envelopes.payloads.form import Typed, check, typed_of
 from envelopes.payloads.from_schema import ARGUMENTS, is_json, object_of
-from envelopes.payloads.schemas import plain_xml
+from envelopes.payloads.schemas import is_element_name, plain_xml
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import WORKFLOW, Call, Endpoint
 from rappd.dispatch.envelope_rows import DEEPEST
@@ -261,7 +261,10 @@ class TenantRequestHandler:
 
     def _typed_answer(self, agent: Agent, ran: AgentResult) -> dict[str, Any] | None:
         """The one payload of an answer as XML, in the namespace of its listener; None for another answer."""
-        if len(ran.payloads) != 1 or not (payload := ran.payloads[0]).root or agent.listener is None:
+        if len(ran.payloads) != 1 or agent.listener is None:
+            return None
+        payload = ran.payloads[0]
+        if not is_element_name(payload.root):  # text, or a class that a handler made up
             return None
         ns = (
             CORE_NS

@@ -6,12 +6,13 @@ import copy
 from typing import Any
 
 import pytest
+from hypothesis import example as example_of
 from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
 from envelopes.payloads.form import Field, MistypedPayloadError, PayloadForm, Type
-from envelopes.payloads.schemas import example, xml_text, xsd
+from envelopes.payloads.schemas import example, plain_xml, xml_text, xsd
 from envelopes.payloads.xml import value_of
 
 POINT = Type(
@@ -170,3 +171,21 @@ def test_keys_of_a_dict_have_their_type(key: str, found: bool) -> None:
         return
     with pytest.raises(MistypedPayloadError):
         value_of(form, element)
+
+
+@given(
+    st.dictionaries(
+        st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufffe\uffff")),
+        st.integers(),
+    )
+)
+@example_of({"New York": 1, "b": 2})
+@example_of({"x><y": 1})
+@example_of({"Größe": 1, "名": 2, "_a.b-c": 3})
+def test_object_without_a_form_is_xml_whatever_its_keys_are(value: dict[str, int]) -> None:
+    root = etree.fromstring(plain_xml("found", {"value": value}, "urn:x"))
+    inner = [etree.QName(one).localname for one in root[0]]
+    if inner == ["item"] * len(value) and set(value) != {"item"}:
+        assert {one[0].text or "": int(one[1].text or "") for one in root[0]} == value
+    else:
+        assert {etree.QName(one).localname: int(one.text or "") for one in root[0]} == value
