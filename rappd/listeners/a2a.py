@@ -272,6 +272,8 @@ async def _card(request: web.Request, program: Program, tenant: str) -> web.Resp
         Skill(one.name, one.name, one.description, "workflow" if one.kind == "workflow" else "agent")
         for one in usable
     ]
+    if any(one.workspace == target.workspace for one in await programs.targets(program)):  # may it talk?
+        skills.insert(0, _asking(target.name))
     base = "" if target.workspace == HOST else f"/{target.id}"
     return _signed(request, target.name, skills, base)
 
@@ -284,16 +286,19 @@ def _card_for_strangers(request: web.Request) -> web.Response:
         raise NotFoundError("There is nothing of that name for you.", do="Ask the owner for a token.")
     public = daemon.machines.catalogue.hello(Caller("federation", caps=())).get("public", ())
     skills = [Skill(one["name"], one["name"], one["description"]) for one in public]
-    return _signed(request, daemon.name, skills, "")
+    return _signed(request, daemon.name, [_asking(daemon.name), *skills], "")
+
+
+def _asking(name: str) -> Skill:
+    return Skill(ASK, name, f"Asks {name} in words.")
 
 
 def _signed(request: web.Request, name: str, skills: list[Skill], base: str) -> web.Response:
     """A card at the address that was asked; signed only where that is this machine's, whatever Host says."""
     daemon, remote = request.app[DAEMON], FEDERATION in request.app
-    ask = Skill(ASK, name, f"Asks {name} in words.")
     url = f"{'https' if remote else 'http'}://{request.host}/a2a{base}"
     described = f"{name} answers in words, and with what its agents can do, on a machine of its owner."
-    found = a2a_cards.card(name, described, url, [ask, *skills], __version__, remote=remote)
+    found = a2a_cards.card(name, described, url, skills, __version__, remote=remote)
     identity = daemon.machines.node.identity
     if not remote or _is_own(request, identity.fingerprint):
         found = a2a_cards.signed(found, identity)
