@@ -41,6 +41,8 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/eggs/writers/maker_keys.py",  # the data file beside it
         "rappd/store/schema.py",  # the data file beside it
         "agents/moments/vocabulary.py",  # the data file beside it
+        "agents/runtimes/python/sandbox/seccomp.py",  # the data file beside it
+        "twins/eggs/writers/exclusions.py",  # the data file beside it
         "agents/providers/refusals.py",  # the data file beside it
         "agents/providers/offline/vocabulary.py",  # the data file beside it
         "neighborhoods/snapshot/transports/shell_scripts.py",  # the scripts beside it

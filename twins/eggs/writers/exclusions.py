@@ -1,4 +1,4 @@
-"""Files that are never packed: the union of every published list, in any spelling, and this machine's own.
+"""Files that are never packed: the union of every published list, in any spelling, and this machine's own (``exclusions.toml``).
 
 By name alone, at any depth; what a file holds is looked at by the secret scan.
 """
@@ -6,8 +6,11 @@ By name alone, at any depth; what a file holds is looked at by the secret scan.
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
+from collections.abc import Mapping
 from enum import StrEnum
+from pathlib import Path
 
 
 class ExclusionReason(StrEnum):
@@ -29,43 +32,23 @@ class ExclusionReason(StrEnum):
     """Not left out at all: only skipped by the walk."""
 
 
-_SECRET_NAMES = frozenset(
-    {
-        ".copilot_token", ".copilot_session", ".copilot_pending", "voice.zip", ".flaskenv",
-        "private-estate-secret", "private-estate-map.json", "keys",
-        ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".gcloud",
-        ".netrc", "_netrc", ".pgpass", ".pypirc", ".npmrc", ".git-credentials", ".htpasswd",
-        "credentials", "kubeconfig", "wallet.dat", "shadow", "gshadow", "htpasswd", "login data", "cookies", "cookies.txt",
-        "cookies.sqlite", "key3.db", "key4.db", "logins.json", "signons.sqlite", "web data", "secring.gpg",
-        ".dockercfg", ".dockerconfigjson", ".boto", ".s3cfg", ".vault-token", ".terraformrc", ".my.cnf", ".mylogin.cnf",
-        ".smbcredentials", ".fetchmailrc", ".msmtprc", ".password-store", "rclone.conf", "access_tokens.db",
-        "application_default_credentials.json", ".yarnrc.yml", "wireguard", "wg0.conf",
-        "rootkey.csv", "accesskeys.csv", ".vault_pass", ".vault_pass.txt", "vault_pass.txt", "authinfo", ".authinfo",
-    }
-)  # fmt: skip
-_SECRET_SUFFIXES = (
-    ".token", ".tokens", ".session", ".secret", ".secrets", ".key", ".keys", ".env",
-    ".ovpn", ".tfvars", ".tfvars.json", ".tfstate", ".mobileconfig", ".mobileprovision", ".keychain", ".keychain-db",
-    ".kwallet", ".agekey", ".psafe3", ".1pif", ".kdb", ".bks", ".wallet", ".gpg-key", ".rdp",
-    ".keytab", ".pem", ".crt", ".cer", ".der", ".csr", ".p8", ".p12", ".pfx", ".jks", ".keystore", ".ppk", ".kdbx",
-)  # fmt: skip
-_SECRET_STARTS = (".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_xmss", "utc--", "gha-creds-")
+_LISTS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
+_SECRET_NAMES = frozenset(_LISTS["secret"]["names"])
+_SECRET_SUFFIXES = tuple(_LISTS["secret"]["ends"])
+_SECRET_STARTS = tuple(_LISTS["secret"]["starts"])
 _SECRET_SHAPE = re.compile(
     r"(?:[\w.-]*[_.-])?(?:credentials?|secrets?)\.(?:json|ya?ml|toml|ini|cfg|conf|txt|csv|xml|db|enc|properties)"
     r"|(?:[\w.-]*[_.-])?service[_-]?account(?:[_.-][\w.-]*)?\.json|client_secrets?[\w.-]*\.json"
     r"|[\w.-]*-firebase-adminsdk-[\w.-]*\.json|(?:[\w.-]*[_.-])?kubeconfig(?:\.ya?ml|\.json)?"
 )
 _PRIVATE_NAMES = frozenset({"private"})
-_MADE_ANEW_NAMES = frozenset(
-    {
-        "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "venv", ".venv", ".deps",
-        "node_modules", ".git", ".hg", ".svn", ".ds_store", "thumbs.db", "desktop.ini", "__macosx",
-    }
-)  # fmt: skip
-_LOCAL_NAMES = frozenset({"brainstem.log", "lifecycle.log"})
-_LOCAL_AT_ROOT = frozenset({"logs", "src", "hatch_receipt.json"})
+_MADE_ANEW_NAMES = frozenset(_LISTS["made_anew"]["names"])
+_LOCAL_NAMES = frozenset(_LISTS["local"]["names"])
+_LOCAL_AT_ROOT = frozenset(_LISTS["local"]["at_root"])
+_LOCAL_MEMORY = frozenset(_LISTS["local"]["in_memory"])
 _TOMBSTONE = "archived.json"
-_LOCAL_MEMORY = frozenset({"kept", "soul_history", "unplaced"})
 _KERNEL_FILES = frozenset({"basic_agent.py", "__init__.py"})
 _HALF_WRITTEN = re.compile(r"\..*\.tmp")
 # Editors and people keep copies beside the file: the copy of a key is a key.

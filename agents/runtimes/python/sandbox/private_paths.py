@@ -1,6 +1,6 @@
 """Files of the account that agents do not see: keys, tokens, profiles, histories of other programs.
 
-Two rules, since no list of programs is complete: names that are known to hold secrets, and what its owner
+Two rules, since no list of programs is complete: names that are known to hold secrets (``private_paths.toml``), and what its owner
 closed to all other accounts (mode 0600, 0700), as programs do with tokens. ``agents.may_read`` opens what an
 agent needs.
 """
@@ -15,78 +15,29 @@ import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Iterator, Sequence
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from agents.runtimes.python.sandbox.file_access import is_within
 
-_KEYS = ".ssh .gnupg .pki .password-store .vault-token .ollama .android .1password .bitwarden* .age .sops"
-_CLOUDS = (
-    ".aws .azure .kube .docker .oci .bluemix .ibmcloud .terraform.d .terraformrc .boto .s3cfg .databrickscfg"
+_LISTS: Mapping[str, Mapping[str, str]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
 )
-_CLOUDS += (
-    " .snowsql .snowflake .dbt .fly .railway .netlify .wrangler .heroku .minikube .helm .pulumi .chef .kaggle"
-)
-_NETWORK = ".netrc _netrc .git-credentials .pgpass .my.cnf .mylogin.cnf .msmtprc .mbsyncrc .fetchmailrc"
-_NETWORK += " .offlineimaprc .mutt* .davfs2 .smbcredentials .lftp .ncftp .irssi .weechat .purple"
-_PACKAGES = ".npmrc .yarnrc.yml .pypirc .gem/credentials .cargo/credentials* .m2/settings*.xml .m2/settings-security.xml"
-_PACKAGES += " .gradle/gradle.properties .composer/auth.json .bundle/config "
-_HISTORIES = ".*_history .*history .histfile .lesshst .viminfo .bash_sessions .zsh_sessions .recently-used*"
-_SCREENS = ".Xauthority .ICEauthority .vnc .xsession-errors*"
-_BROWSERS = ".mozilla .thunderbird .librewolf .waterfox .tor-browser .zen .var/app snap"
-_ASSISTANTS = (
-    ".claude .claude.json .codex .gemini .cursor* .copilot .continue .aider* .vscode-server .windsurf .openai"
-)
-_CONFIG = "gh glab* hub git/credentials gcloud rclone op 1Password Bitwarden* keepassxc KeePass* sops age doctl hcloud"
-_CONFIG += " google-chrome* chromium* BraveSoftware microsoft-edge* vivaldi* opera* Yandex* mozilla Code Codium VSCodium"
-_CONFIG += " Cursor Windsurf discord* Slack Signal* Element* Telegram* evolution goa-1.0 kwallet* libaccounts* github-copilot"
-_CONFIG += " containers helm pulumi stripe netlify configstore heroku flyctl sourcegraph* twine pypoetry/auth.toml uv/credentials*"
-_SHARE = "keyrings kwalletd TelegramDesktop Bitwarden* evolution gnome-online-accounts jupyter/runtime uv/credentials*"
-_SHARE += " pypoetry keybase Steam/config recently-used.xbel fish"
-_CACHE = "google-chrome* chromium* mozilla BraveSoftware microsoft-edge*"
-_CACHE += " thunderbird evolution keyring-* keybase"
-
-NAMED = tuple(
-    " ".join((_KEYS, _CLOUDS, _NETWORK, _PACKAGES, _HISTORIES, _SCREENS, _BROWSERS, _ASSISTANTS)).split()
-    + [f".config/{name}" for name in _CONFIG.split()]
-    + [f".local/share/{name}" for name in _SHARE.split()]
-    + [f".cache/{name}" for name in _CACHE.split()]
+NAMED = (
+    *(name for names in _LISTS["home"].values() for name in names.split()),
+    *(f"{folder}/{name}" for folder, names in _LISTS["below"].items() for name in names.split()),
 )
 """Patterns of names in a home folder."""
-
-_HARMLESS = (
-    ".bash_logout .bash_profile .bashrc .zshrc .zprofile .zshenv .profile .inputrc .vimrc .nanorc .tmux.conf"
-)
-_HARMLESS += (
-    " .gitconfig .gitignore .hgrc .editorconfig .cache .config .local .local/share .local/state .local/lib"
-)
-_HARMLESS += (
-    " .local/bin .fonts .fontconfig .icons .themes .matplotlib .ipython .jupyter .keras .nltk_data .torch"
-)
-_HARMLESS += (
-    " .cargo .rustup .npm .nvm .pyenv .conda .condarc .gem .m2 .gradle .nuget .bundle .composer .java .sdkman"
-)
-_HARMLESS += " .config/matplotlib .config/fontconfig .config/pip .config/uv .config/git .config/pypoetry .config/user-dirs.dirs"
-_HARMLESS += (
-    " .config/user-dirs.locale .config/yfinance .config/pandas .config/conda .config/nltk .config/streamlit"
-)
-HARMLESS = frozenset(_HARMLESS.split())
-"""Names that stay readable where an account closes all its files to others (``umask 077``)."""
-
+HARMLESS = frozenset(_LISTS["harmless"]["names"].split())
+_EXACT = _LISTS["exact"]["paths"].split()
+SYSTEM = _LISTS["system"]["paths"].split()
 _CONTAINERS = frozenset({".config", ".local", ".local/share", ".local/state", ".cache"})
 """Folders of many programs."""
-
-SYSTEM = (
-    *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/ssl/private", "/etc/letsencrypt"),
-    *("/etc/wireguard", "/etc/NetworkManager/system-connections", "/etc/krb5.keytab", "/etc/kubernetes"),
-    *("/run/secrets", "/etc/ssh/ssh_host_*_key", "/etc/openvpn", "/etc/docker/key.json", "/etc/rancher"),
-)
-"""Secrets of the machine, where this account can read them."""
 
 SETTING = "agents.may_read"
 EVERYTHING = "*"
 _KNOWN = re.compile("|".join(fnmatch.translate(name) for name in NAMED))
-# Below folders that are not walked through.
-_EXACT = (".cache/huggingface/token", ".cache/huggingface/stored_tokens", ".nuget/NuGet/NuGet.Config")
 _CACHE_FOLDER = ".cache"  # all of it is closed to others: only names count
 _REFUSALS = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.ENXIO, errno.ENOTDIR, errno.EROFS)
 _SECONDS = 10.0

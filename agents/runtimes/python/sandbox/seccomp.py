@@ -13,8 +13,12 @@ import ctypes
 import errno
 import platform
 import struct
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 from agents.runtimes.python.sandbox import syscalls
 
@@ -24,39 +28,6 @@ _AARCH64, _ARM, _RISCV64, _X86_64 = 0xC000_00B7, 0x4000_0028, 0xC000_00F3, 0xC00
 _X32_BIT = 0x4000_0000
 # Calls of x32 that x86-64 kernels before 5.4 take without the bit as well (ptrace is 521).
 _X32_FIRST, _X32_LAST = 512, 547
-
-_ARM_CALLS = "socket=281 socketpair=288 bpf=386 userfaultfd=388 keyctl=311 add_key=309 request_key=310"
-_ARM_CALLS += " perf_event_open=364 ptrace=26 process_vm_readv=376 process_vm_writev=377 kcmp=378 mount=21"
-_ARM_CALLS += " umount2=52 pivot_root=218 open_by_handle_at=371 prlimit64=369 setpriority=97 ioprio_set=314"
-_ARM_CALLS += " sched_setaffinity=241 sched_setscheduler=156 sched_setparam=154 sched_setattr=380"
-_ARM_CALLS += (
-    " shmget=307 shmat=305 shmctl=308 msgget=303 msgsnd=301 msgrcv=302 msgctl=304 semget=299 semop=298"
-)
-_ARM_CALLS += " semtimedop=312 semctl=300 mq_open=274 mq_unlink=275"
-_GENERIC = "socket=198 socketpair=199 bpf=280 userfaultfd=282 keyctl=219 add_key=217 request_key=218"
-_GENERIC += " perf_event_open=241 ptrace=117 process_vm_readv=270 process_vm_writev=271 kcmp=272 mount=40"
-_GENERIC += " umount2=39 pivot_root=41 open_by_handle_at=265 prlimit64=261 setpriority=140 ioprio_set=30"
-_GENERIC += " sched_setaffinity=122 sched_setscheduler=119 sched_setparam=118 sched_setattr=274"
-_GENERIC += (
-    " shmget=194 shmat=196 shmctl=195 msgget=186 msgsnd=189 msgrcv=188 msgctl=187 semget=190 semop=193"
-)
-_GENERIC += " semtimedop=192 semctl=191 mq_open=180 mq_unlink=181"
-_X86_64_CALLS = "socket=41 socketpair=53 bpf=321 userfaultfd=323 keyctl=250 add_key=248 request_key=249"
-_X86_64_CALLS += (
-    " perf_event_open=298 ptrace=101 process_vm_readv=310 process_vm_writev=311 kcmp=312 mount=165"
-)
-_X86_64_CALLS += (
-    " umount2=166 pivot_root=155 open_by_handle_at=304 prlimit64=302 setpriority=141 ioprio_set=251"
-)
-_X86_64_CALLS += " sched_setaffinity=203 sched_setscheduler=144 sched_setparam=142 sched_setattr=314"
-_X86_64_CALLS += " shmget=29 shmat=30 shmctl=31 msgget=68 msgsnd=69 msgrcv=70 msgctl=71 semget=64 semop=65"
-_X86_64_CALLS += " semtimedop=220 semctl=66 mq_open=240 mq_unlink=241"
-# One number everywhere, as all calls since Linux 5.1.
-_COMMON = (
-    "io_uring_setup=425 io_uring_enter=426 io_uring_register=427 open_tree=428 move_mount=429 fsopen=430"
-)
-_COMMON += " fsconfig=431 fsmount=432 fspick=433 clone3=435 pidfd_getfd=438 process_madvise=440"
-_COMMON += " mount_setattr=442 open_tree_attr=467"
 
 # ENOSYS, as on a kernel without them: libraries then take the older way. io_uring would open sockets past
 # this filter; the arguments of clone3 lie in memory, where no filter sees them; bpf, userfaultfd and
@@ -99,16 +70,20 @@ class Architecture:
     calls: dict[str, int]
 
 
-def _numbers(*texts: str) -> dict[str, int]:
-    pairs = (one.partition("=") for text in texts for one in text.split())
-    return {name: int(number) for name, _, number in pairs}
+_CALLS: Mapping[str, Mapping[str, Any]] = tomllib.loads(
+    Path(__file__).with_suffix(".toml").read_text("utf-8")
+)
+
+
+def _column(number: int) -> dict[str, int]:
+    return {**{name: row[number] for name, row in _CALLS["apart"].items()}, **_CALLS["everywhere"]}
 
 
 ARCHITECTURES = {
-    "x86_64": Architecture(_X86_64, _numbers(_X86_64_CALLS, _COMMON)),
-    "aarch64": Architecture(_AARCH64, _numbers(_GENERIC, _COMMON)),
-    "riscv64": Architecture(_RISCV64, _numbers(_GENERIC, _COMMON)),
-    "arm": Architecture(_ARM, _numbers(_ARM_CALLS, _COMMON)),
+    "x86_64": Architecture(_X86_64, _column(0)),
+    "aarch64": Architecture(_AARCH64, _column(1)),
+    "riscv64": Architecture(_RISCV64, _column(1)),
+    "arm": Architecture(_ARM, _column(2)),
 }
 
 
