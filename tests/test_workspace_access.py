@@ -44,6 +44,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/runtimes/python/sandbox/seccomp.py",  # the data file beside it
         "twins/eggs/writers/exclusions.py",  # the data file beside it
         "agents/providers/refusals.py",  # the data file beside it
+        "agents/providers/offline/spoken_commands.py",  # the data file beside it
         "agents/providers/offline/vocabulary.py",  # the data file beside it
         "neighborhoods/snapshot/transports/shell_scripts.py",  # the scripts beside it
         "agents/runtimes/python/pools/use_log.py",  # its file lies where no worker can write

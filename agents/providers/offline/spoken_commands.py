@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from agents.providers.provider import Tool
@@ -101,65 +104,24 @@ def _asked(text: str) -> str:
 DOING = "Twin"
 """The agent that looks after twins; ``action``, ``rappid_uuid``, ``name`` and ``text`` are its parameters."""
 
+_SENTENCES: Mapping[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8"))
+_PART = re.compile(r"\{([a-z_]+)\}")
+
+
+@cache
+def _part(name: str) -> str:
+    return _whole(_SENTENCES["parts"][name])
+
+
+def _whole(pattern: str) -> str:
+    """The expression with its parts put in."""
+    return _PART.sub(lambda found: _part(found[1]), pattern)
+
+
 _MOST_OF_A_TWIN = 2000  # characters of a sentence that is looked at
-_KINDLY = r"(?:(?:please|hey|hi|ok|okay|now|then|(?:can|could|would|will) you(?: please)?)[\s,]+)*"
-_POLITELY = re.compile(rf"\s*{_KINDLY}", re.IGNORECASE)
+_POLITELY = re.compile(rf"\s*{_part('kindly')}", re.IGNORECASE)
 _YES = re.compile(r"\s*yes[\s,.!:]+", re.IGNORECASE)
-_BIG = r"(?-i:[A-ZÀ-ÖØ-ÞĀ-ŽΑ-ΫА-Я])"
-_QUOTED = r'"[^"]{1,120}"|“[^”]{1,120}”|„[^“]{1,120}“'
-_REST = r"(?:[\w.’'-]*\w)?"
-_TWIN_NAME = rf"{_QUOTED}|{_BIG}{_REST}(?:\s+(?:&\s+)?(?:{_BIG}{_REST}|\d+))*"
-_WHO = rf"(?:(?:the\s+|my\s+)?twin\s+(?P<told>{_TWIN_NAME}|\w{_REST})|(?P<bare>{_TWIN_NAME}))"
-_SHOW = r"(?:(?:show|list)(?:\s+me)?\s+|what\s+is\s+)?(?:the\s+)?"
-_NEW = rf"(?P<name>{_QUOTED}|[^,;:?!]{{1,120}}?)"
-_EVERY = r"(?:all|every|each)?(?:\s+of)?\s*(?:the\s+|my\s+)?twins?"
-_OF_A_TWIN: tuple[tuple[str, str, str], ...] = (
-    (
-        "list",
-        "who which",
-        r"who (?:all )?lives here|who is here|which twins (?:are there|live here|do i have)",
-    ),
-    ("lineage", "who whose", r"who descends from whom|whose child is (?:who|whom)"),
-    ("eggs", "what", r"what (?:was|has been|did (?:i|we)) hatch(?:ed)?(?: here)?"),
-    ("list_purged", "which", r"which twins (?:are|were) (?:gone|purged|ended)"),
-    ("chat", "ask tell", rf"(?:ask|tell)\s+{_WHO}(?:\s*[:,]\s*|\s+(?:to|that|about)\s+|\s+)(?P<text>.+)"),
-    ("update_identity", "rename", rf"rename\s+{_WHO}\s+(?:to|into|as)\s+{_NEW}"),
-    ("fork", "fork duplicate clone", rf"\w+\s+{_WHO}(?:\s+(?:as|called|named|to|into)\s+{_NEW})?"),
-    ("lay_egg", "pack", rf"pack\s+{_WHO}"),
-    ("boot", "wake boot", rf"(?:wake(?:\s+up)?|boot)\s+{_WHO}(?:\s+up)?"),
-    ("stop", "let put", rf"(?:let|put)\s+{_WHO}\s+(?:to\s+)?(?:sleep|rest)"),
-    ("rollback", "bring take", rf"\w+\s+{_WHO}\s+back\s+to\s+.*\bcheckpoint"),
-    ("rollback", "roll", rf"roll\s+back\s+{_WHO}"),
-    ("rollback", "roll", rf"roll\s+{_WHO}\s+back"),
-    ("unarchive", "unarchive", rf"unarchive\s+{_WHO}"),
-    ("unarchive", "bring", rf"bring\s+{_WHO}\s+back(?:\s+from\s+the\s+archive)?"),
-    (
-        "archive",
-        "archive set put",
-        rf"(?:archive|(?:set|put)\s+aside)\s+{_EVERY}\s+(?:whose\s+names?|with\s+names?|called|named|that|which)(?:\s+that|\s+are\s+called)?"
-        rf"\s+(?:starts?|begins?|starting|beginning)\s+with\s+(?P<prefix>{_QUOTED}|\S+?)",
-    ),
-    (
-        "archive",
-        "archive set put",
-        rf"(?:archive|(?:set|put)\s+aside)\s+{_EVERY}\s+of\s+(?:the\s+)?kind\s+(?P<kind>{_QUOTED}|[\w-]+)",
-    ),
-    (
-        "archive",
-        "archive set put",
-        rf"(?:archive|(?:set|put)\s+aside)\s+{_EVERY}\s+(?:that|which)\s+(?:have|has|were|was|are|is)\s+(?:been\s+)?"
-        r"(?:stopped|asleep|unused|not\s+used|idle)\s+(?:for|since)\s+(?P<days>\d{1,5})\s+days?",
-    ),
-    ("archive", "archive", rf"archive\s+{_WHO}"),
-    ("archive", "set put", rf"(?:set|put)\s+{_WHO}\s+aside"),
-    ("purge", "purge", rf"purge\s+{_WHO}"),
-    ("checkpoint", "make keep take save checkpoint", rf"(?:\w+\s+a\s+checkpoint\s+of|checkpoint)\s+{_WHO}"),
-    ("checkpoints", "checkpoints show list", rf"{_SHOW}checkpoints\s+of\s+{_WHO}"),
-    ("history", "history show list", rf"{_SHOW}(?:history|earlier\s+souls)\s+of\s+{_WHO}"),
-    ("update_soul", "soul the show what", rf"{_SHOW}soul\s+of\s+{_WHO}"),
-    ("lineage", "lineage family the show what", rf"{_SHOW}(?:lineage|family)\s+of\s+{_WHO}"),
-    ("overview", "show who how describe", rf"(?:show(?:\s+me)?|who\s+is|how\s+is|describe)\s+{_WHO}"),
-)
+_OF_A_TWIN: Sequence[tuple[str, str, str]] = _SENTENCES["of_a_twin"]
 """Each action with the words that such a sentence opens with, and the sentence."""
 _ONLY_TOLD = frozenset({"who", "how", "describe"})
 """Actions that anybody can be asked for: only "the twin …" makes these about a twin."""
@@ -174,7 +136,7 @@ for _number, (_, _words, _) in enumerate(_OF_A_TWIN):
 @cache
 def _pattern(number: int) -> re.Pattern[str]:
     """Compiled when a sentence first opens like it: that takes milliseconds, and most never do."""
-    return re.compile(rf"(?:{_OF_A_TWIN[number][2]})\s*[.?!…]*\s*", re.IGNORECASE | re.DOTALL)
+    return re.compile(rf"(?:{_whole(_OF_A_TWIN[number][2])})\s*[.?!…]*\s*", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(slots=True, frozen=True)
@@ -225,73 +187,8 @@ TAKING, RESTORING, KEEPING = "NeighborhoodSnapshot", "NeighborhoodRun", "Fleet"
 """The agents; ``action``, ``name``, ``egg_path``, ``target``, ``filter`` and ``confirm`` are their parameters."""
 
 _MOST_OF_ALL = 1000
-_ALL = r"(?:(?:all|of|all of|every one of)\s+)*(?:my|the|our|these)?\s*"
-_MACHINES = rf"(?:{_ALL}(?:machines|computers|neighbou?rhood|fleet)|everything)"
-_EGG_NAME = r'(?:\s+(?:called|named)\s+(?P<name>"[^"]{1,120}"|[\w.-]*[\w-]))?'
-_EGG = r'(?:(?:the\s+)?(?:(?:last|latest|newest)\s+)?(?:snapshot|egg)\b\s*)?(?:(?:called|named)\s+)?(?P<egg>"[^"]{1,200}"|[\w./~-]*[\w-])?'
-_SIMULATED = r"(?P<simulated>\s+(?:as\s+a\s+simulation|in\s+(?:a\s+)?simulation|simulated|locally))?"
-_TIMES = r"(?:every|each|daily|weekly|nightly|hourly|on\s+\w+days?|at\s+\d|at\s+(?:night|noon|midnight))\b.*"
-_OF_ALL_MACHINES: tuple[tuple[str, str, str], ...] = (
-    (
-        TAKING,
-        "snapshot",
-        rf"(?:take|make|create)\s+a\s+(?:new\s+)?snapshot(?:\s+of\s+{_MACHINES})?{_EGG_NAME}",
-    ),
-    (
-        TAKING,
-        "snapshot",
-        rf"(?:snapshot|back\s*up|copy)\s+{_MACHINES}(?:\s+into\s+(?:one|a)\s+(?:file|egg))?{_EGG_NAME}",
-    ),
-    (
-        TAKING,
-        "schedule",
-        rf"(?:(?:take|make|create)\s+(?:a\s+|the\s+)?(?:new\s+)?snapshots?(?:\s+of\s+{_MACHINES})?|(?:snapshot|back\s*up|copy)\s+{_MACHINES})\s+{_TIMES}",
-    ),
-    (
-        TAKING,
-        "schedule",
-        rf"(?:schedule|plan)\s+(?:a\s+|the\s+|my\s+)?(?:\w+\s+)?(?:snapshots?|backups?)\b(?:\s+{_TIMES})?",
-    ),
-    (
-        TAKING,
-        "schedule",
-        r"when\s+(?:is|will)\s+(?:the|my)\s+next\s+(?:snapshot|backup)(?:\s+be)?(?:\s+taken)?",
-    ),
-    (
-        TAKING,
-        "list_eggs",
-        r"when\s+was\s+(?:the|my)\s+(?:last|latest|newest)\s+(?:snapshot|backup)(?:\s+taken)?",
-    ),
-    (TAKING, "list_eggs", r"(?:is|are)\s+(?:everything|all|(?:all\s+)?my\s+machines)\s+backed\s+up"),
-    (
-        TAKING,
-        "inspect",
-        r"(?:is|can)\s+(?:the|my)\s+(?:last|latest|newest)\s+snapshot\s+(?:restorable|be\s+restored)",
-    ),
-    (TAKING, "list_eggs", r"compare\s+(?:the\s+|my\s+)?(?:\w+\s+){0,2}snapshots"),
-    (TAKING, "list_eggs", r"(?:what|which)\s+snapshots\s+(?:are\s+there|do\s+(?:i|we)\s+have|exist)"),
-    (TAKING, "list_eggs", r"(?:list|show)(?:\s+me)?\s+(?:all\s+)?(?:the\s+|my\s+)?snapshots"),
-    (TAKING, "inspect", r"how\s+far\s+is\s+(?:the|my)\s+(?:snapshot|restore)"),
-    (TAKING, "inspect", rf"what\s+is\s+in\s+(?=the\s+(?:\w+\s+)?snapshot){_EGG}"),
-    (TAKING, "inspect", rf"inspect\s+(?=the\s+(?:\w+\s+)?snapshot|snapshot){_EGG}"),
-    (RESTORING, "plan", rf"plan\s+(?:the|a)\s+restore\s+of\s+{_EGG}{_SIMULATED}"),
-    (RESTORING, "plan", rf"plan\s+to\s+restore\s+{_EGG}{_SIMULATED}"),
-    (
-        KEEPING,
-        "archive_estate",
-        rf"archive\s+(?:all\s+)?(?:the\s+|my\s+)?twins\s+of\s+(?:the\s+)?kind\s+(?P<kind>[\w-]{{1,60}})\s+(?:on|of)\s+{_MACHINES}",
-    ),
-    (
-        KEEPING,
-        "neighborhoods",
-        r"(?:which|what)\s+neighbou?rhoods?\s+(?:(?:am\s+i|are\s+we|is\s+this\s+(?:machine|computer))\s+(?:in|part\s+of|a\s+member\s+of)"
-        r"|do\s+(?:i|we)\s+(?:have|belong\s+to)|are\s+there)",
-    ),
-    (KEEPING, "neighborhoods", r"(?:list|show)(?:\s+me)?\s+(?:all\s+)?(?:the\s+|my\s+)?neighbou?rhoods"),
-    (RESTORING, "hatch", rf"(?:restore|simulate\s+the\s+restore\s+of)\s+{_EGG}{_SIMULATED}"),
-)
 _FIRST = re.compile(
-    rf"{_KINDLY}(?:take|make|create|snapshot|back|backup|copy|what|which|list|show|how|when|is|are|can|compare|schedule|inspect|plan|archive|restore|simulate)\b",
+    rf"{_part('kindly')}(?:take|make|create|snapshot|back|backup|copy|what|which|list|show|how|when|is|are|can|compare|schedule|inspect|plan|archive|restore|simulate)\b",
     re.IGNORECASE,
 )
 
@@ -300,8 +197,8 @@ _FIRST = re.compile(
 def _patterns() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
     """Compiled when a sentence first opens like one: most never do."""
     return tuple(
-        (agent, action, re.compile(rf"\s*{_KINDLY}(?:{pattern})\s*[.?!…]*\s*", re.IGNORECASE))
-        for agent, action, pattern in _OF_ALL_MACHINES
+        (agent, action, re.compile(rf"\s*{_part('kindly')}(?:{_whole(pattern)})\s*[.?!…]*\s*", re.IGNORECASE))
+        for agent, action, pattern in _SENTENCES["of_all_machines"]
     )
 
 

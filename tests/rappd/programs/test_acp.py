@@ -158,7 +158,9 @@ def test_a_picture_alone_is_a_prompt(node: Node) -> None:
         picture = {"type": "image", "mimeType": "image/png", "data": PIXEL}
         asked = {"sessionId": new(one), "prompt": [picture]}
         refused = one.refused("session/prompt", **asked)
-        assert refused["data"]["code"] == "picture_refused", "that there is no model, not that nothing was said"
+        assert refused["data"]["code"] == "picture_refused", (
+            "that there is no model, not that nothing was said"
+        )
 
 
 def test_the_owners_conversation_goes_on_in_the_editor(node: Node) -> None:
