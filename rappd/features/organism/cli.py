@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.tables import table
+from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import NotFoundError, UsageProblemError
+from rappd.errors import NotFoundError, NotRunningError, UsageProblemError
 from rappd.organism.organism_in_force import FILE, read_file
 
 _KIND = click.argument("kind", type=click.Choice(["listener", "agent", "gateway", "timer"]))
@@ -41,16 +43,23 @@ def init(printer: Printer) -> None:
 @organism.command()
 @click.argument("file", required=False, type=click.Path(path_type=Path, dir_okay=False))
 def check(file: Path | None, printer: Printer) -> None:
-    """Say what is wrong with FILE, by line and column; without FILE, with the one of this home."""
+    """Say what is wrong with FILE, by line and column; without FILE, with the one of this home.
+
+    While rappd runs, this names the entries of the home's file, too, that give nothing yet.
+    """
     path = file or Home.here().root / FILE
     if not path.is_file():
         raise NotFoundError(f"There is no {strip_control(str(path))}.", do="rappd organism init")
-    found = read_file(path)[1]
+    text, found = read_file(path)
     faults, notes = (
         [{"line": one.line, "column": one.column, "text": one.text} for one in several]
         for several in (found.faults, found.notes)
     )
-    printer.result({"faults": faults, "notes": notes}, _show_check)
+    not_ready: list[dict[str, Any]] = []
+    if file is None and not faults:
+        with suppress(NotRunningError):
+            not_ready = ControlClient(Home.here()).do("organism.check", text=text).get("not_ready", [])
+    printer.result({"faults": faults, "notes": notes, "not_ready": not_ready}, _show_check)
     if faults:
         raise UsageProblemError(
             f"{path.name} has {count(len(faults), 'fault')}.",
@@ -161,8 +170,12 @@ def _show_check(found: dict[str, Any]) -> None:
         print_status("bad", f"line {one['line']}, column {one['column']}: {strip_control(one['text'])}")
     for one in found["notes"]:
         print_status("note", f"line {one['line']}, column {one['column']}: {strip_control(one['text'])}")
+    for one in found["not_ready"]:
+        why, do = _why_idle(one["kind"], one)
+        print_status("note", f"{one['kind']} {strip_control(one['name'])}:{why}", strip_control(do))
     if not found["faults"]:
-        print_status("good", "Nothing is wrong with it.")
+        wrong = "Everything else in it is there." if found["not_ready"] else "Nothing is wrong with it."
+        print_status("good", wrong)
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -14,7 +14,7 @@ from rappd.features.operation import OWNER, Text, operation
 from rappd.features.timers.organism_timers import timer_id
 from rappd.features.timers.turn_timers import TurnTimers
 from rappd.federation.gateways import Gateways
-from rappd.organism.organism import ListedListener, plain
+from rappd.organism.organism import ListedListener, Organism, plain
 from rappd.organism.organism_edit import with_entry, without_entry
 from rappd.organism.organism_file import Fault, read
 from rappd.organism.organism_in_force import FILE, OrganismInForce
@@ -36,11 +36,21 @@ class PlaceInFile(TypedDict):
     text: str
 
 
+class EntryNotReady(TypedDict):
+    """An entry of a file that gives nothing as things are here, and why."""
+
+    kind: str
+    name: str
+    state: str
+    prompt: NotRequired[str]
+
+
 class FileChecked(TypedDict):
-    """The faults of a file, and what is worth knowing of it."""
+    """The faults of a file, what is worth knowing of it, and the entries that give nothing yet."""
 
     faults: list[PlaceInFile]
     notes: list[PlaceInFile]
+    not_ready: list[EntryNotReady]
 
 
 class GatewayRow(TypedDict):
@@ -125,11 +135,12 @@ class StructureOperations:
 
     @operation("organism.check", "POST", "/organism/check", right=OWNER)
     async def check(self, text: str) -> FileChecked:
-        """Says what is wrong with the `text` of such a file, and changes nothing: `faults` and `notes` with `line` and `column`."""
+        """Says what is wrong with the `text` of such a file, and changes nothing: `faults` and `notes` with `line` and `column`; `not_ready`: entries that give nothing here yet, and their `state`."""
         found = await asyncio.to_thread(read, text)
         return {
             "faults": [_place(one) for one in found.faults],
             "notes": [_place(one) for one in found.notes],
+            "not_ready": await asyncio.to_thread(self._not_ready, found.organism or Organism()),
         }
 
     @operation("organism.init", "POST", "/organism/init", right=OWNER)
@@ -193,6 +204,20 @@ class StructureOperations:
 
     def _rows(self) -> list[AgentRow]:
         return listing(self._host.registry)
+
+    def _not_ready(self, organism: Organism) -> list[EntryNotReady]:
+        """Blocks on the disk."""
+        found: list[EntryNotReady] = []
+        for listener in organism.listeners or ():
+            state = self._state_of(listener)
+            if state != "ready":
+                found.append({"kind": "listener", "name": listener.name, "state": state})
+        for agent in organism.agents or ():
+            state = self._state_of_driven(agent.name, agent.prompt)
+            if state == "without its prompt":  # one that is not in force yet is not ready, either
+                row: EntryNotReady = {"kind": "agent", "name": agent.name, "state": state}
+                found.append({**row, "prompt": agent.prompt})
+        return found
 
     def _state_of_driven(self, name: str, prompt: str) -> str:
         """ "ready", or why a listener that a model drives cannot answer. Blocks on the disk."""

@@ -151,6 +151,30 @@ def test_check_says_line_column_and_nearest_key(daemon: RunningDaemon, tmp_path:
     assert ran.returncode == 0 and "has no meaning here" in ran.stdout
 
 
+def test_check_names_entries_that_give_nothing(daemon: RunningDaemon) -> None:
+    file = daemon.home / "organism.yaml"
+    before = file.read_bytes() if file.exists() else None
+    file.write_text(
+        "listeners:\n  - name: Dcie\n  - name: Dice\nagents:\n  - {name: clerk, prompt: prompts/none.md}\n"
+    )
+    try:
+        ran = daemon.cli("organism", "check")
+        listed = json.loads(daemon.cli("organism", "check", "--json").stdout)["not_ready"]
+    finally:
+        if before is None:
+            file.unlink()
+        else:
+            file.write_bytes(before)
+        daemon.post("/organism/reload", {}, control=True)
+    assert [(one["name"], one["state"]) for one in listed] == [
+        ("Dcie", "not installed"),
+        ("clerk", "without its prompt"),
+    ]
+    assert "listener Dcie: It is not installed" in ran.stdout
+    assert "prompts/none.md" in ran.stdout and "Nothing is wrong" not in ran.stdout
+    assert ran.returncode == 0
+
+
 def test_a_copy_in_the_workspace_is_data(daemon: RunningDaemon) -> None:
     (daemon.home / "brainstem" / "organism.yaml").write_text("listeners: []")
     daemon.post("/organism/reload", {}, control=True)
