@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
@@ -14,7 +15,7 @@ from msgspec.structs import replace
 
 from envelopes.codecs import emergence, wire
 from envelopes.codecs.privileged import refuse_privileged_text
-from envelopes.envelope import DONE, HELP, PEER_THREAD, THREAD, Envelope, new_id
+from envelopes.envelope import DONE, HELP, THREAD, Envelope, as_uuid
 from envelopes.errors import MalformedError, ReportableError
 from envelopes.payloads.core import CORE_NS
 from envelopes.payloads.form import typed_of
@@ -264,9 +265,7 @@ async def _placed(handling: MessageHandling, found: XmlMessage, who: Caller, nam
     if envelope.verb == HELP:
         named = str(envelope.extensions.get(THREAD, "")) or thread
         known = (
-            await handling.dispatcher.thread_named(envelope.sender, named)
-            if named
-            else await _begun_on(handling, envelope) or new_id()
+            await handling.dispatcher.thread_named(envelope.sender, named) if named else _new_thread(envelope)
         )
         if known is None:
             raise NotFoundError(
@@ -277,13 +276,10 @@ async def _placed(handling: MessageHandling, found: XmlMessage, who: Caller, nam
     return envelope
 
 
-async def _begun_on(handling: MessageHandling, envelope: Envelope) -> str:
-    """The thread that a message with the same id began: a repeat's answer names it again. "" for a new message."""
-    turn = handling.receiver.find(envelope.sender, envelope.id)
-    if turn is not None:
-        return str(turn.envelope.extensions.get(PEER_THREAD, ""))
-    reply = await handling.receiver.recorded(envelope.sender, envelope.id)
-    return str(reply.extensions.get(THREAD, "")) if reply is not None else ""
+def _new_thread(envelope: Envelope) -> str:
+    """The thread that a message begins: of the same sender's same id it is the same, for a repeat is no new question."""
+    digest = sha256(f"{envelope.sender}\0{envelope.id.lower()}".encode())
+    return as_uuid(digest.hexdigest()[:32], "8")
 
 
 async def _rendered(handling: MessageHandling, reply: Envelope) -> str:
