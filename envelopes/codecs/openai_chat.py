@@ -263,7 +263,7 @@ def completion(
     message: dict[str, Any] = {"role": "assistant", "content": answer.get("response") or "", "refusal": None}
     if calls := answer.get("tool_calls"):
         message["content"] = message["content"] or None
-        message["tool_calls"] = [_call(one) for one in calls]
+        message["tool_calls"] = [message_call(one) for one in calls]
     choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_of(answer)}
     return {
         **_head(id, created, model, "chat.completion"),
@@ -283,7 +283,13 @@ def chunk(
 
 def call_deltas(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The calls as they go into the ``tool_calls`` of a chunk."""
-    return [{"index": index, **_call(one)} for index, one in enumerate(calls)]
+    return [{"index": index, **message_call(one)} for index, one in enumerate(calls)]
+
+
+def message_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """A call that an answer has, as a message of a model has it."""
+    function = {"name": call["name"], "arguments": call["arguments"]}
+    return {"id": call["id"], "type": "function", "function": function}
 
 
 def usage_chunk(id: str, created: int, model: str, answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -333,11 +339,6 @@ def model_entry(id: str, description: str, created: int) -> dict[str, Any]:
 
 def _head(id: str, created: int, model: str, kind: str) -> dict[str, Any]:
     return {"id": id, "object": kind, "created": created, "model": model, "system_fingerprint": None}
-
-
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    function = {"name": call["name"], "arguments": call["arguments"]}
-    return {"id": call["id"], "type": "function", "function": function}
 
 
 def _messages(found: list[Any]) -> tuple[list[str], list[Message]]:

@@ -189,12 +189,6 @@ def put_call(history: list[Message], call: dict[str, Any]) -> None:
         history.append({"role": "assistant", "content": "", "tool_calls": [call]})
 
 
-def message_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    """A call that an answer has, as a message of a model has it."""
-    function = {"name": call["name"], "arguments": call["arguments"]}
-    return {"id": call["id"], "type": "function", "function": function}
-
-
 def usage_of(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Tokens as Responses count them; 0 where nobody counted."""
     read, written = int(answer.get("input_tokens", 0)), int(answer.get("output_tokens", 0))
@@ -244,10 +238,7 @@ class ResponseEvents:
         if not piece:
             return
         if not self._open:
-            self._open = True
-            item = message_item(self._turn, "", IN_PROGRESS)
-            yield self._event("response.output_item.added", output_index=0, item=item)
-            yield self._event("response.content_part.added", **self._place, part=text_part(""))
+            yield from self._begin_text()
         self._text += piece
         yield self._event("response.output_text.delta", **self._place, delta=piece, logprobs=[])
 
@@ -259,7 +250,7 @@ class ResponseEvents:
             gap = "\n\n" if self._text else ""
             yield from self.text(f"{gap}{whole}")
         if not self._open and not calls:
-            yield from self._empty()
+            yield from self._begin_text()
         yield from self._close()
         output = [message_item(self._turn, self._text)] if self._open else []
         for number, call in enumerate(calls):
@@ -286,7 +277,7 @@ class ResponseEvents:
     def _place(self) -> dict[str, Any]:
         return {"item_id": id_of(MESSAGE, self._turn), "output_index": 0, "content_index": 0}
 
-    def _empty(self) -> Iterator[dict[str, Any]]:
+    def _begin_text(self) -> Iterator[dict[str, Any]]:
         self._open = True
         item = message_item(self._turn, "", IN_PROGRESS)
         yield self._event("response.output_item.added", output_index=0, item=item)

@@ -37,7 +37,7 @@ from neighborhoods.snapshot.plan import (
 )
 from neighborhoods.snapshot.snapshot_contents import PeerTwin
 from neighborhoods.snapshot.spooled_files import Spool
-from twins.installer.errors import PlanChangedError, from_disk
+from twins.installer.errors import from_disk
 from twins.installer.installer import Installer
 from twins.installer.planning import Plan
 
@@ -96,15 +96,6 @@ class RestoreHooks:
 async def nobody_runs(key: str) -> AsyncIterator[None]:
     """For a home in which nothing runs."""
     yield
-
-
-def check_approved(plan: RestorePlan, approved: str, digest: str) -> None:
-    """Raises ``PlanChangedError`` when ``approved`` names another plan than the one of ``digest``."""
-    if approved and approved != digest:
-        raise PlanChangedError(
-            f"{plan.contents.opened.name}, or what it would touch, changed since you looked; nothing was written.",
-            do="Look at the plan again.",
-        )
 
 
 async def restore_local(

@@ -11,7 +11,12 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from envelopes.codecs import openai_responses
-from envelopes.codecs.openai_chat import OpenAIRequest, UnsupportedFieldError, results_at_beginning
+from envelopes.codecs.openai_chat import (
+    OpenAIRequest,
+    UnsupportedFieldError,
+    message_call,
+    results_at_beginning,
+)
 from envelopes.codecs.openai_responses import CALL, MESSAGE, RESPONSE, ResponseEvents, id_of, turn_of
 from envelopes.envelope import DONE, NOTE, THREAD, Envelope, new_id
 from envelopes.errors import ReportableError
@@ -284,7 +289,7 @@ async def _resolved(program: Program, history: list[dict[str, Any]]) -> list[dic
         if prefix == MESSAGE:
             found.append({"role": "assistant", "content": str(answer.data.get("response") or "")})
         else:
-            openai_responses.put_call(found, openai_responses.message_call(calls[number]))
+            openai_responses.put_call(found, message_call(calls[number]))
     return found
 
 

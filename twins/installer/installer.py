@@ -20,7 +20,7 @@ from twins.eggs.frames import ConversationSink, KnownConversations
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError, TwinError
 from twins.fs.file_transaction import PREFIX, resume
-from twins.installer.errors import PlanChangedError, from_disk
+from twins.installer.errors import check_approved, from_disk
 from twins.installer.former_data import hold_former_data
 from twins.installer.hatching import PreBond, hatch_plan
 from twins.installer.placement import (
@@ -177,11 +177,7 @@ class Installer:
             cancellation.check()
             plan = self.plan(opened, overwrite=overwrite)
             cancellation.check()
-            if approved and approved != plan.digest:
-                raise PlanChangedError(
-                    f"{opened.name}, or what it would touch, changed since you looked; nothing was written.",
-                    do="Look at the plan again.",
-                )
+            check_approved(opened.name, approved, plan.digest)
             if opened.destination is Destination.ANSWER:
                 return HatchResult(plan, answer=opened.answer, notes=list(opened.notes))
             done = HatchResult(plan, notes=list(opened.notes))

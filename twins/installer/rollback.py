@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypedDict
+from typing import TypedDict, cast
 
 import msgspec
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from agents.storage.atomic_write import sync_tree
 from agents.storage.safe_walk import FileKind, LinkFreeFolder, LinkFreeFolders
@@ -53,16 +53,7 @@ class RollbackResult(msgspec.Struct):
 
     def as_json(self) -> RolledBackRow:
         """For the command line and the page."""
-        return {
-            "id": self.id,
-            "name": self.name,
-            "restored": self.restored,
-            "removed": self.removed,
-            "stayed": self.stayed,
-            "aside": self.aside,
-            "already": self.already,
-            "notes": self.notes,
-        }
+        return cast(RolledBackRow, asdict(self))
 
 
 def roll_back(

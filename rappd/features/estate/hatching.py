@@ -18,7 +18,7 @@ from rappd.features.eggs.signer_view import planned
 from twins.eggs.nested_eggs import DEPTH, hashes_within, nested_hashes, without_nested, write_nested
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import BadEggError, BadRappidError, HostileEggError
-from twins.installer.errors import PlanChangedError
+from twins.installer.errors import check_approved
 from twins.installer.installer import Installer
 from twins.installer.placement import Category
 from twins.installer.planning import Plan
@@ -89,11 +89,7 @@ class EstateHatching:
         scratch.mkdir(mode=0o700, parents=True, exist_ok=True)
         with _nested(opened, scratch) as nested:
             outer, members = self._planned(opened, nested, chosen)
-            if approved and approved != _digest(outer, members):
-                raise PlanChangedError(
-                    f"{opened.name}, or what it would touch, changed since you looked; nothing was written.",
-                    do="Look at the plan again.",
-                )
+            check_approved(opened.name, approved, _digest(outer, members))
             cancellation.check()
             done = self._installer.hatch(
                 outer.opened,

@@ -16,6 +16,7 @@ from rappd.features.eggs.operations import EggOperations
 from rappd.features.snapshots.answers import RestorePlanned, RestoreSteps
 from rappd.tenants.autostart import AutostartRegistry
 from rappd.tenants.tenants import Tenants
+from twins.installer.errors import check_approved
 from twins.installer.installer import Installer
 
 if TYPE_CHECKING:
@@ -103,11 +104,11 @@ class SnapshotRestorer:
 
         Raises ``PlanChangedError`` when the plan is another by now, ``SnapshotRunningError``.
         """
-        from neighborhoods.snapshot.hatch import check_approved, restore_peers
+        from neighborhoods.snapshot.hatch import restore_peers
 
         with self._folder.alone():
             async with self._planned(path, options, transport_of) as plan:
-                check_approved(plan, approved, plan.digest)
+                check_approved(plan.contents.opened.name, approved, plan.digest)
                 parts = len(plan.local) + sum(len(peer.writes) for peer in plan.peers)
                 tell({"event": "planned", "parts": parts})
                 here = await self._local_part(path, plan, tell)
@@ -119,14 +120,14 @@ class SnapshotRestorer:
 
     async def _local_part(self, path: Path, approved: RestorePlan, tell: Tell) -> LocalResult:
         """Hatches this machine's part, planned anew with no other hatching under way; its twins rest meanwhile."""
-        from neighborhoods.snapshot.hatch import RestoreHooks, check_approved, restore_local
+        from neighborhoods.snapshot.hatch import RestoreHooks, restore_local
 
         async def boot(key: str, port: int | None) -> None:
             await self._tenants.boot(key)
 
         async def hatch() -> dict[str, Any]:
             async with self._planned(path, approved.options, None) as plan:
-                check_approved(plan, approved.local_digest, plan.local_digest)
+                check_approved(plan.contents.opened.name, approved.local_digest, plan.local_digest)
                 approved.local = plan.local  # as it is carried out
                 hooks = RestoreHooks(self._eggs.resting, boot)
                 importer = self._eggs.home_eggs.importer

@@ -16,7 +16,6 @@ from neighborhoods.snapshot.capture import SnapshotResult, take_snapshot
 from neighborhoods.snapshot.hatch import (
     RestoreHooks,
     RestoreResult,
-    check_approved,
     nobody_runs,
     restore_local,
     restore_peers,
@@ -29,6 +28,7 @@ from neighborhoods.snapshot.plan import RestoreOptions, RestorePlan, TransportSo
 from neighborhoods.snapshot.snapshot_contents import PeerBlock, SnapshotContents
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.transports.folder import FolderTransport
+from twins.installer.errors import check_approved
 from twins.installer.installer import Installer
 from twins.trust.quarantine import QuarantineList
 from twins.trust.signers import Signers
@@ -112,7 +112,7 @@ class Machine:
         contents = SnapshotContents.open(egg)
         with contents.opened:
             plan = await make_restore_plan(contents, options, self.installer(), transport_of)
-            check_approved(plan, approved, plan.digest)
+            check_approved(plan.contents.opened.name, approved, plan.digest)
             local = await restore_local(plan, self.installer(), RestoreHooks(nobody_runs))
             scratch = self.folder.root / ".sending"
             return await restore_peers(plan, self.root, self.installer, transport_of, scratch, local)
