@@ -29,15 +29,6 @@ class BadFingerprintError(TwinError):
     exit_code = 2
 
 
-def check_approved(name: str, approved: str, digest: str) -> None:
-    """Raises ``PlanChangedError`` when ``approved`` is not the plan's ``digest``; "" approves any plan for ``name``."""
-    if approved and approved != digest:
-        raise PlanChangedError(
-            f"{name}, or what it would touch, changed since you looked; nothing was written.",
-            do="Look at the plan again.",
-        )
-
-
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 

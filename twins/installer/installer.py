@@ -20,7 +20,7 @@ from twins.eggs.frames import ConversationSink, KnownConversations
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError, TwinError
 from twins.fs.file_transaction import PREFIX, resume
-from twins.installer.errors import check_approved, from_disk
+from twins.installer.errors import from_disk
 from twins.installer.former_data import hold_former_data
 from twins.installer.hatching import PreBond, hatch_plan
 from twins.installer.placement import (
@@ -32,7 +32,7 @@ from twins.installer.placement import (
     runs,
     to_threads,
 )
-from twins.installer.planning import Action, Plan, Standing, answer_plan, make_plan
+from twins.installer.planning import Action, Plan, Standing, answer_plan, check_approved, make_plan
 from twins.installer.receipts import Receipt, Receipts
 from twins.installer.restored_conversations import deliver, is_settled
 from twins.installer.rollback import RollbackResult, roll_back

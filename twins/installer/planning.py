@@ -30,6 +30,7 @@ from agents.storage.safe_walk import NOTHING, FileKind, LinkFreeFolder, LinkFree
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, ancestors
 from twins.errors import BadEggError, BadFileError
 from twins.fs.untrusted_names import NameSet, folded, safe_path, shown
+from twins.installer.errors import PlanChangedError
 from twins.installer.placement import (
     Category,
     InstallTarget,
@@ -270,6 +271,15 @@ def answer_plan(opened: ParsedEgg, ground: InstallTarget, standing: Standing) ->
     """For an egg that hatches nowhere and has an answer instead: nothing would be written."""
     nothing: frozenset[Category] = frozenset()
     return Plan(opened, ground, nothing, (), standing, "", _digest(opened, ground, nothing, standing, ()), {})
+
+
+def check_approved(name: str, approved: str, digest: str) -> None:
+    """Raises ``PlanChangedError`` when ``approved`` is not the plan's ``digest``; "" approves any plan for ``name``."""
+    if approved and approved != digest:
+        raise PlanChangedError(
+            f"{name}, or what it would touch, changed since you looked; nothing was written.",
+            do="Look at the plan again.",
+        )
 
 
 class _Rows:

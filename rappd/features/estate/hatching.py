@@ -18,10 +18,9 @@ from rappd.features.eggs.signer_view import planned
 from twins.eggs.nested_eggs import DEPTH, hashes_within, nested_hashes, without_nested, write_nested
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import BadEggError, BadRappidError, HostileEggError
-from twins.installer.errors import check_approved
 from twins.installer.installer import Installer
 from twins.installer.placement import Category
-from twins.installer.planning import Plan
+from twins.installer.planning import Plan, check_approved
 from twins.work_progress import Cancellation, Progress, WorkCancelledError
 
 if TYPE_CHECKING:

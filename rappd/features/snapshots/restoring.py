@@ -16,8 +16,8 @@ from rappd.features.eggs.operations import EggOperations
 from rappd.features.snapshots.answers import RestorePlanned, RestoreSteps
 from rappd.tenants.autostart import AutostartRegistry
 from rappd.tenants.tenants import Tenants
-from twins.installer.errors import check_approved
 from twins.installer.installer import Installer
+from twins.installer.planning import check_approved
 
 if TYPE_CHECKING:
     from neighborhoods.snapshot.capture import Tell

@@ -28,8 +28,8 @@ from neighborhoods.snapshot.plan import RestoreOptions, RestorePlan, TransportSo
 from neighborhoods.snapshot.snapshot_contents import PeerBlock, SnapshotContents
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.transports.folder import FolderTransport
-from twins.installer.errors import check_approved
 from twins.installer.installer import Installer
+from twins.installer.planning import check_approved
 from twins.trust.quarantine import QuarantineList
 from twins.trust.signers import Signers
 from twins.workspace.twin import Twin, adopt, mint
