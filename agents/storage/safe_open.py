@@ -13,6 +13,7 @@ import stat
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from agents.errors import AgentError
@@ -101,6 +102,18 @@ def open_regular(folder: int, names: Sequence[str]) -> tuple[int, os.stat_result
         os.close(descriptor)
         raise
     return descriptor, found
+
+
+def first_bytes(path: Path, count: int) -> bytes:
+    """The first ``count`` bytes of a regular file of the owner, links followed. Never waits. Raises ``OSError``."""
+    with open(path, "rb", opener=_without_waiting) as file:  # a pipe would be waited for, a device never end
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "It is no regular file")
+        return file.read(count)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def read_regular_file(folder: int, names: Sequence[str], max_bytes: int | None) -> bytes:

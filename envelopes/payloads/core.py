@@ -5,6 +5,7 @@ from __future__ import annotations
 from envelopes.payloads.form import CORE, BadFormError, Field, Kind, PayloadForm, Type
 
 CORE_NS = PayloadForm("core", CORE, "core", "", ()).namespace(1)
+SPAWN_THREAD = "spawn-thread"
 LONGEST_DELAY = 366 * 86_400
 """Seconds."""
 
@@ -28,7 +29,7 @@ PRIMITIVES: dict[str, PayloadForm] = {
     one.root: one
     for one in (
         _form(
-            "spawn-thread",
+            SPAWN_THREAD,
             "Begins a thread below the present one, and sends a payload on it.",
             _field("name", "str", "Its name; one that is taken gets -1, -2 … at its end."),
             _maybe("payload", "payload", "The first payload on it."),

@@ -14,6 +14,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import load_pem_public_key
 
+from agents.storage.safe_open import first_bytes
 from envelopes.identity.keys import fingerprint_of
 from neighborhoods.errors import KeyChangedError, NotPairedError
 from neighborhoods.peer import Peer
@@ -126,7 +127,7 @@ class Gateways:
 def fingerprint_in(path: Path) -> str | None:
     """The fingerprint of the Ed25519 public key in a file: PEM, or 32 bytes in base64 or hex. None for anything else."""
     try:
-        content = path.read_bytes()[:4096].strip()
+        content = first_bytes(path, 4096).strip()
     except OSError:
         return None
     if content.startswith(b"-----BEGIN PUBLIC KEY-----"):

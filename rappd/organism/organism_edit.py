@@ -30,7 +30,12 @@ def with_entry(text: str, section: str, entry: Mapping[str, Any]) -> str:
     if not node.flow_style:
         return _inserted(text, _last_line(node.value[-1]), _block(shown, node.start_mark.column))
     end = node.end_mark.index - 1
-    return f"{text[:end].rstrip()}{', ' if node.value else ''}{_flow(shown)}{text[end:]}"
+    last = node.value[-1].end_mark.index if node.value else end
+    return (
+        f"{text[:last]}, {_flow(shown)}{text[last:]}"
+        if node.value
+        else f"{text[:end].rstrip()}{_flow(shown)}{text[end:]}"
+    )
 
 
 def without_entry(text: str, section: str, name: str) -> str:
@@ -43,7 +48,10 @@ def without_entry(text: str, section: str, name: str) -> str:
     entry, node = entries[at], found[1]
     if not node.flow_style:
         lines = text.splitlines(keepends=True)
-        del lines[entry.start_mark.line : _last_line(entry) + 1]
+        first = entry.start_mark.line
+        while not lines[first].lstrip().startswith("-"):  # which may stand above what it begins
+            first -= 1
+        del lines[first : _last_line(entry) + 1]
         return "".join(lines)
     if at + 1 < len(entries):
         return text[: entry.start_mark.index] + text[entries[at + 1].start_mark.index :]

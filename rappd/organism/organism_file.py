@@ -16,6 +16,7 @@ from msgspec import inspect as forms
 
 from agents.moments.errors import NoMomentError
 from envelopes.payloads.form import LISTENER_NAME
+from rappd.errors import UsageProblemError
 from rappd.organism.organism import (
     MEANINGLESS_KEYS,
     REFUSED_KEYS,
@@ -24,6 +25,7 @@ from rappd.organism.organism import (
     ListedTimer,
     Organism,
 )
+from rappd.sessions.schedule.rules import zone_of
 
 MOST_BYTES = 1 << 16
 _DEEPEST = 64
@@ -181,6 +183,8 @@ class _Reader:
             return None
         if path == "timers.when":
             self._check_repeated(node)
+        if path == "timers.zone":
+            self._check_zone(node)
         return value
 
     def _check_repeated(self, node: Any) -> None:
@@ -194,6 +198,12 @@ class _Reader:
         except NoMomentError:
             pass
         self._fault(node, f"`timers.when` is a repeated time, such as “every weekday at 9”.{once}")
+
+    def _check_zone(self, node: Any) -> None:
+        try:
+            zone_of(node.value)
+        except UsageProblemError as problem:
+            self._fault(node, problem.with_advice())
 
     def _check_one_of(self, node: Any, form: forms.StructType, found: dict[str, Any], path: str) -> None:
         name, file = str(found.get("name")), str(found.get("file"))

@@ -9,9 +9,10 @@ from pathlib import Path
 
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_fs import in_file_pool
+from agents.storage.safe_open import first_bytes
 from rappd.errors import UsageProblemError
 from rappd.organism.organism import Organism
-from rappd.organism.organism_file import Fault, Reading, read
+from rappd.organism.organism_file import MOST_BYTES, Fault, Reading, read
 
 log = logging.getLogger(__name__)
 
@@ -114,9 +115,9 @@ class OrganismInForce:
 
 
 def read_file(path: Path) -> tuple[str, Reading]:
-    """The text of a file, and what it says. Blocks on the disk."""
+    """The text of a file, its ends of lines as they are, and what it says. Blocks on the disk."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = first_bytes(path, MOST_BYTES + 1).decode()
     except UnicodeDecodeError as error:
         return "", Reading(None, (Fault(1, 1, f"The file is not UTF-8 (byte {error.start})."),))
     except OSError as error:

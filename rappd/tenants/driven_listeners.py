@@ -30,6 +30,7 @@ from agents.runtimes.python.pools.answers import EmittedPayload
 from agents.runtimes.python.pools.runner import AgentResult
 from agents.runtimes.python.worker.result_text import OnPiece
 from agents.storage.safe_fs import in_file_pool
+from agents.storage.safe_open import first_bytes
 from envelopes.envelope import TODO
 from envelopes.events import Round, Work
 from envelopes.payloads.core import PRIMITIVES
@@ -179,8 +180,7 @@ class DrivenListeners:
         return AgentResult(True, answer.text, None, time.monotonic() - began)
 
     def _prompt(self, name: str) -> str:
-        with (self._home / name).open("rb") as file:
-            return file.read(_MOST_PROMPT).decode("utf-8", "replace")
+        return first_bytes(self._home / name, _MOST_PROMPT).decode("utf-8", "replace")
 
 
 class _Turn:

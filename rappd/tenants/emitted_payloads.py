@@ -20,7 +20,7 @@ from agents.contract.agent import Agent
 from agents.runtimes.python.pools.answers import EmittedPayload
 from agents.runtimes.python.pools.runner import AgentResult
 from envelopes.codecs.privileged import is_privileged
-from envelopes.payloads.core import CORE_NS, PRIMITIVES
+from envelopes.payloads.core import CORE_NS, PRIMITIVES, SPAWN_THREAD
 from envelopes.payloads.form import CORE, MistypedPayloadError, PayloadForm, check
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint, Endpoints, the_server
@@ -160,7 +160,8 @@ class Emissions:
             )
         parts = [part for one in ran.payloads for part in await self._parts(context, one)]
         sent = [part for part in parts if part.is_sent]
-        self._count(context, len(sent) if len(parts) <= MOST_PAYLOADS else len(parts))
+        more = len(sent) + sum(map(_holds_another, sent))
+        self._count(context, more if len(parts) <= MOST_PAYLOADS else len(parts))
         if not sent:
             return _answer(ran, parts)
         context.emitted.extend(part.root for part in sent if part.serves is None)
@@ -303,6 +304,11 @@ class Emissions:
             return found.agent, check(found.agent.listener, data)
         except MistypedPayloadError:
             return None
+
+
+def _holds_another(part: PayloadPart) -> bool:
+    """True for the beginning of a thread with a payload, which is sent in the same turn."""
+    return part.core and part.root == SPAWN_THREAD and isinstance(part.data, dict) and "payload" in part.data
 
 
 def _value(form: PayloadForm | None, payload: EmittedPayload) -> dict[str, Any] | None:

@@ -72,6 +72,8 @@ def spread(payload: Spread):
             '<spawn-thread xmlns="https://xml-pipeline.org/ns/core/v1"><name>deep</name>'
             '<payload><again xmlns=""/></payload></spawn-thread>'
         )
+    if payload.how == "many":
+        return [SpawnThread("deep", Again()) for _ in range(33)]
     if payload.how == "bad name":
         return SpawnThread("../..")
     if payload.how == "timer":
@@ -175,6 +177,10 @@ def test_handler_spawns_threads_whose_names_are_made_unique(desk: RunningDaemon)
     tree = desk.get(f"/threads/{done['thread']}/tree", control=True).json()["tree"]
     assert [one["path"][1:] for one in tree["threads"]] == [[], ["deep"], ["deep-1"]]
     assert [one["name"] for one in tree["steps"][0]["steps"]] == ["spawn-thread", "again", "spawn-thread"]
+    many = run(desk, "spread", how="many")
+    assert not many["ok"] and "More than 64 payloads" in many["result"]
+    tree = desk.get(f"/threads/{many['thread']}/tree", control=True).json()["tree"]
+    assert len(tree["threads"]) == 1, "none of them was sent"
     again = run(desk, "spread", how="text")
     assert again["result"].endswith("asked 1"), again
 

@@ -16,8 +16,8 @@ from rappd.features.timers.turn_timers import TurnTimers
 from rappd.federation.gateways import Gateways
 from rappd.organism.organism import ListedListener, Organism, plain
 from rappd.organism.organism_edit import with_entry, without_entry
-from rappd.organism.organism_file import Fault, read
-from rappd.organism.organism_in_force import FILE, OrganismInForce
+from rappd.organism.organism_file import Fault, Reading, read
+from rappd.organism.organism_in_force import FILE, OrganismInForce, read_file
 from rappd.tenants.agent_summary import AgentRow, listing
 from rappd.tenants.tenant import HOST, Tenant
 
@@ -239,12 +239,16 @@ def _place(fault: Fault) -> PlaceInFile:
 
 def _rewrite(path: Path, change: Callable[[str], str]) -> None:
     """Writes what ``change`` makes of the file, if that has no faults. Raises ``bad_organism``."""
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    if faults := read(text).faults:
+    path = path.resolve()  # a link stays one
+    text, found = read_file(path) if path.exists() else ("", Reading(Organism()))
+    if faults := found.faults:
         raise UsageProblemError(
             f"{FILE}, {faults[0]}", do="Mend it first: rappd organism check", code="bad_organism"
         )
-    changed = change(text)
+    ends = "\r\n" if "\r\n" in text else "\n"
+    start = "\ufeff" if text.startswith("\ufeff") else ""
+    lines = change(text.removeprefix(start).replace("\r\n", "\n"))
+    changed = start + lines.replace("\n", ends)
     if faults := read(changed).faults:
         raise UsageProblemError(faults[0].text, do="Nothing was changed.")
     write_atomically(path, changed.encode())

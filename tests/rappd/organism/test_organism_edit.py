@@ -96,3 +96,20 @@ def test_a_name_that_is_there_and_one_that_is_not() -> None:
 def test_any_name_comes_back_as_it_was_given(name: str) -> None:
     found = read(with_entry(COMMENTED, "listeners", {"name": name})).organism
     assert found is not None and (found.listeners or ())[-1].name == name
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("listeners: [{name: x},]\n", "listeners: [{name: x}, {name: two},]\n"),
+        ("listeners: [\n  {name: x},  # first\n]\n", "listeners: [\n  {name: x}, {name: two},  # first\n]\n"),
+    ],
+)
+def test_a_comma_behind_the_last_entry_stays_the_last(text: str, after: str) -> None:
+    assert with_entry(text, "listeners", {"name": "two"}) == after
+
+
+def test_an_entry_whose_dash_stands_above_it_is_taken_out_with_it() -> None:
+    text = "listeners:\n  -\n    name: x\n  -   # second\n\n    name: y\n"
+    assert without_entry(text, "listeners", "y") == "listeners:\n  -\n    name: x\n"
+    assert without_entry(text, "listeners", "x") == "listeners:\n  -   # second\n\n    name: y\n"

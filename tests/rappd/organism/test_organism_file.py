@@ -106,6 +106,11 @@ def test_a_list_offers_what_it_names_alone(text: str, offered: list[str], hidden
         ("timers: [{name: a, when: whenever, ask: b}]", (1, 26), "such as “every weekday at 9”."),
         ("timers: [{name: a, when: 2026-12-24 18:00, remind: b}]", (1, 26), "comes once"),
         ("timers: [{name: a, when: every hour}]", (1, 10), "`ask` or `remind`"),
+        (
+            "timers: [{name: a, when: every hour, ask: b, zone: Mars/Phobos}]",
+            (1, 52),
+            "no time zone “Mars/Phobos”. Write one like",
+        ),
         ("organism: &a {name: x}", (1, 11), "Anchors"),
         ("organism: !!python/object:os.system {}", (1, 11), "tag"),
         ("organism: {name: !!binary aGVsbG8=}", (1, 18), "tag"),

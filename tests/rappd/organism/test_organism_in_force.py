@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import textwrap
 from collections.abc import Callable
 from pathlib import Path
@@ -58,6 +59,42 @@ def test_only_what_the_file_names_is_offered_and_the_rest_is_listed(daemon: Runn
     (daemon.agents / "sorter_listener.py").unlink()
     (daemon.home / "organism.yaml").unlink()
     daemon.wait_for(lambda: "Note" in names(daemon), what="all that is installed")
+
+
+def test_what_is_no_file_is_a_fault_and_never_waited_for(daemon: RunningDaemon) -> None:
+    path = daemon.home / "organism.yaml"
+    write(daemon, "listeners: [{name: Dice}]")
+    daemon.wait_for(lambda: names(daemon) == ["Dice"], what="the list")
+    path.unlink()
+    os.mkfifo(path)
+    daemon.wait_for(
+        lambda: "no regular file" in str(daemon.get("/organism", control=True).json()["faults"]), what="fault"
+    )
+    assert names(daemon) == ["Dice"]
+    path.unlink()
+    path.symlink_to("/dev/zero")
+    assert "no regular file" in daemon.cli("organism", "reload").stderr
+    path.unlink()
+    write(daemon, "listeners: [{name: Note}]")
+    daemon.wait_for(lambda: names(daemon) == ["Note"], what="the next version")
+
+
+def test_an_edit_keeps_a_link_and_the_ends_of_lines(daemon: RunningDaemon, tmp_path: Path) -> None:
+    real = tmp_path / "real.yaml"
+    real.write_bytes(b"\xef\xbb\xbflisteners:\r\n  - name: Dice  # mine\r\n")
+    (daemon.home / "organism.yaml").symlink_to(real)
+    assert daemon.cli("organism", "add", "listener", "Note").returncode == 0
+    assert (daemon.home / "organism.yaml").is_symlink()
+    assert real.read_bytes() == b"\xef\xbb\xbflisteners:\r\n  - name: Dice  # mine\r\n  - name: Note\r\n"
+
+
+def test_an_entry_of_agents_may_have_the_name_of_what_is_not_offered(daemon: RunningDaemon) -> None:
+    (daemon.home / "prompts").mkdir(exist_ok=True)
+    (daemon.home / "prompts" / "dice.md").write_text("Roll.")
+    write(daemon, "agents: [{name: Dice, prompt: prompts/dice.md}]")
+    daemon.wait_for(lambda: daemon.get("/organism", control=True).json()["agents"], what="the driven one")
+    ran = daemon.cli("agents", "run", "Dice", "text=roll")
+    assert (ran.returncode, ran.stderr) == (0, "") and "(no model)" in ran.stdout
 
 
 @pytest.mark.parametrize(
