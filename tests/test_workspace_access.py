@@ -97,11 +97,9 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",
         "rappd/federation/totp_secrets.py",
-        "rappd/federation/gateways.py",
         "rappd/features/organism/organism_entries.py",
         "rappd/organism/organism_in_force.py",
         "rappd/organism/schemas.py",
-        "rappd/tenants/driven_listeners.py",  # prompts
         "rappd/features/webhooks/webhooks.py",  # and a folder that its owner chose, following no link there
         "rappd/settings/files.py",
         "rappd/tether/devices.py",
