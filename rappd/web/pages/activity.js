@@ -219,10 +219,6 @@ function thread(body, id, form) {
     name: `thread ${id}`,
     load: () => operations.threads.show({ thread: id }),
     draw: ({ events }) =>
-      h(
-        "ol",
-        { class: "rows", role: "list" },
-        events.map((event) => eventRow(event, false)),
-      ),
+      h("ol", { class: "rows", role: "list" }, events.map((event) => eventRow(event, false))),
   });
 }

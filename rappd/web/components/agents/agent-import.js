@@ -76,12 +76,7 @@ export function chooseFile(label, tryIt, key = "") {
     await importFiles([...field.files], tryIt, key);
     field.value = "";
   });
-  return h(
-    "span",
-    {},
-    field,
-    actionButton([icon("file"), label], () => field.click()),
-  );
+  return h("span", {}, field, actionButton([icon("file"), label], () => field.click()));
 }
 
 function imported(file, answer, tryIt, key) {

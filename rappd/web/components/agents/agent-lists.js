@@ -18,11 +18,7 @@ export function agentLists({ files, rapps, held = [], drafts = [] }, tryIt) {
   const shipped = rest.filter(({ card }) => card.origin === "shipped");
   const quarantined = waiting.length + held.length;
   const cards = (some) =>
-    h(
-      "ul",
-      { class: "cards" },
-      some.map(({ file, card }) => agentCard(file, card, { tryIt })),
-    );
+    h("ul", { class: "cards" }, some.map(({ file, card }) => agentCard(file, card, { tryIt })));
   return [
     unsaved(drafts),
     quarantined > 0 && [

@@ -23,11 +23,7 @@ export async function quarantinedFiles(files, key = "") {
 export function quarantinedList(held, key = "") {
   return (
     held.length > 0 &&
-    h(
-      "ul",
-      { class: "cards" },
-      held.map((one) => heldCard(one, key)),
-    )
+    h("ul", { class: "cards" }, held.map((one) => heldCard(one, key)))
   );
 }
 
@@ -51,10 +47,6 @@ function heldCard({ path, why, origin }, key) {
       h("p", { class: "soft" }, `came in ${origin}`),
       errorPlace,
     ),
-    h(
-      "div",
-      { class: "card-actions" },
-      actionButton("Read and approve", open),
-    ),
+    h("div", { class: "card-actions" }, actionButton("Read and approve", open)),
   );
 }

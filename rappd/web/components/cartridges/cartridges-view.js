@@ -82,11 +82,7 @@ function cartridgeList(place, errorPlace, take) {
     load: async () => (await cartridges.list()).cartridges ?? [],
     draw: (all) =>
       all.length
-        ? h(
-            "ul",
-            { class: "rows" },
-            all.map((one) => hereRow(one, errorPlace)),
-          )
+        ? h("ul", { class: "rows" }, all.map((one) => hereRow(one, errorPlace)))
         : h(
             "p",
             { class: "soft" },

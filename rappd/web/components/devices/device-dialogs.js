@@ -106,10 +106,7 @@ export function openRights(row) {
 /** Packs a twin and puts it there for a phone, which shows it at once. */
 export function openSendTwin(row) {
   const which = field("Twin", { tag: "select" });
-  fill(
-    which.input,
-    twins.rows.map(({ key, name }) => h("option", { value: key }, name)),
-  );
+  fill(which.input, twins.rows.map(({ key, name }) => h("option", { value: key }, name)));
   const place = h("div", {}, twins.rows.length ? null : h("p", { class: "soft" }, "There is no twin here yet."));
   const dialog = formDialog({
     title: "",

@@ -138,11 +138,7 @@ function deviceCard(row) {
     "li",
     { class: "card machine", "data-device": row.id },
     h("div", { class: "card-words" }, title, now, soft),
-    h(
-      "div",
-      { class: "card-actions" },
-      buttons.map(({ button }) => button),
-    ),
+    h("div", { class: "card-actions" }, buttons.map(({ button }) => button)),
   );
   const update = (newer) => {
     row = newer;

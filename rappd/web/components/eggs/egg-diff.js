@@ -35,11 +35,7 @@ export function eggDiff() {
     element: h(
       "div",
       {},
-      h(
-        "div",
-        { class: "slots" },
-        slots.map(({ element }) => element),
-      ),
+      h("div", { class: "slots" }, slots.map(({ element }) => element)),
       errorPlace,
       result,
     ),

@@ -58,11 +58,7 @@ export function openPlan(file, decided, signature) {
     } catch (found) {
       if (found.name === "AbortError") return;
       if (!(found instanceof Problem)) throw found;
-      fill(
-        body,
-        refusal(found),
-        closing(() => dialog.close(), "Close"),
-      );
+      fill(body, refusal(found), closing(() => dialog.close(), "Close"));
     }
   }
 
@@ -209,12 +205,7 @@ function refusal(found) {
 }
 
 const closing = (close, words, ...others) =>
-  h(
-    "div",
-    { class: "dialog-actions" },
-    actionButton(words, close),
-    others,
-  );
+  h("div", { class: "dialog-actions" }, actionButton(words, close), others);
 
 /** Discards an uploaded egg; otherwise the daemon does so after a day. */
 async function discard(id) {

@@ -69,11 +69,7 @@ export function signersList(place) {
     name: "signers",
     load: () => operations.eggs.signers(),
     draw: ({ signers = [], own = "" }) => [
-      h(
-        "ul",
-        { class: "rows" },
-        signers.map((one) => signerRow(one, list)),
-      ),
+      h("ul", { class: "rows" }, signers.map((one) => signerRow(one, list))),
       signers.length === 0 &&
         h(
           "p",

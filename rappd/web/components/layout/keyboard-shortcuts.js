@@ -90,11 +90,7 @@ const keyRow = ([key, does]) =>
   h(
     "div",
     {},
-    h(
-      "dt",
-      {},
-      key.split(" ").map((one) => h("kbd", {}, one)),
-    ),
+    h("dt", {}, key.split(" ").map((one) => h("kbd", {}, one))),
     h("dd", {}, does),
   );
 

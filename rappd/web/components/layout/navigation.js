@@ -49,12 +49,7 @@ export function navigation(element, pages, search) {
   fill(
     element,
     h("div", { class: "identity" }, icon("mark", "mark"), name, pick, state, find),
-    h(
-      "nav",
-      { "aria-label": "Pages" },
-      [...links.values()].map(({ link }) => link),
-      more,
-    ),
+    h("nav", { "aria-label": "Pages" }, [...links.values()].map(({ link }) => link), more),
     h(
       "div",
       { class: "navigation-foot" },

@@ -101,12 +101,7 @@ export function logView(body) {
     ),
     errorPlace,
     lines,
-    h(
-      "div",
-      { class: "log-foot" },
-      shown,
-      actionButton("Save as a file", save, "quiet small"),
-    ),
+    h("div", { class: "log-foot" }, shown, actionButton("Save as a file", save, "quiet small")),
   );
   look();
   return {

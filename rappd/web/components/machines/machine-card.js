@@ -61,10 +61,7 @@ export function machineCard(row) {
     if (text === drawn) return; // what has the keyboard stays
     drawn = text;
     fill(title, row.paired ? h("a", { href: pageOf(row) }, named(row)) : named(row), " ", short(row));
-    fill(
-      actions,
-      controls(() => row, errorPlace),
-    );
+    fill(actions, controls(() => row, errorPlace));
   };
   update(row);
   return { element, update, close: () => undefined };

@@ -86,10 +86,7 @@ class MemoryView {
     const rows = twins.rows.filter(({ state }) => state !== "archived");
     const options = [["", daemon.name], ...rows.map((row) => [row.key, twins.toldApart(row.key)])];
     if (this.#key && !rows.some((row) => row.key === this.#key)) options.push([this.#key, this.#key]);
-    fill(
-      this.#whose,
-      options.map(([value, name]) => h("option", { value }, name)),
-    );
+    fill(this.#whose, options.map(([value, name]) => h("option", { value }, name)));
     this.#whose.value = this.#key;
   };
 

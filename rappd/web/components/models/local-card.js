@@ -54,11 +54,7 @@ function serverRow({ server, name, where, models }, used, accepted, errorPlace) 
     );
   }
   const id = `local-${where.replace(/\W/g, "-")}`;
-  const select = h(
-    "select",
-    { id },
-    models.map((model) => h("option", { value: model }, model)),
-  );
+  const select = h("select", { id }, models.map((model) => h("option", { value: model }, model)));
   const isUsed = used === "local" && server === accepted;
   return h(
     "div",

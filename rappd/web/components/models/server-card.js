@@ -85,10 +85,7 @@ function serverCard({ kind, title, sentence, fields }) {
     if (mine !== trial) return;
     fill(outcome, found && outcomeOf(found, propose));
     if (!found) return;
-    fill(
-      models,
-      found.models.map((model) => h("option", { value: model })),
-    );
+    fill(models, found.models.map((model) => h("option", { value: model })));
     if (found.works && !inputs.model.input.value) inputs.model.input.value = found.model;
   };
   test.addEventListener("click", tryIt);

@@ -75,13 +75,7 @@ function comparison(snapshots) {
     "details",
     { class: "fold nb-compare" },
     h("summary", {}, "Compare two"),
-    h(
-      "div",
-      { class: "nb-pick" },
-      before,
-      after,
-      actionButton("Compare", compare),
-    ),
+    h("div", { class: "nb-pick" }, before, after, actionButton("Compare", compare)),
     errorPlace,
     result,
   );

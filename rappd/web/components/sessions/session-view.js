@@ -206,10 +206,7 @@ function composer(say) {
         const first = to.dataset.names?.split("\n", 1)[0];
         const chosen = to.value === first ? "" : to.value; // the first answers unless another is chosen
         to.dataset.names = words.join("\n");
-        fill(
-          to,
-          participants.map(({ name }, n) => h("option", { value: name }, words[n])),
-        );
+        fill(to, participants.map(({ name }, n) => h("option", { value: name }, words[n])));
         if (participants.some(({ name }) => name === chosen)) to.value = chosen;
       }
       to.hidden = participants.length < 2;

@@ -89,11 +89,7 @@ function groups(settings, page, list) {
         h("span", {}, GROUPS[group] ?? group),
         changed > 0 && h("span", { class: "soft" }, `${changed} set`),
       ),
-      h(
-        "div",
-        { class: "source-inside" },
-        some.map((setting) => row(setting, page, list)),
-      ),
+      h("div", { class: "source-inside" }, some.map((setting) => row(setting, page, list))),
     );
     element.addEventListener("toggle", () =>
       element.open ? page.opened.add(group) : page.opened.delete(group),

@@ -25,11 +25,7 @@ export function archivedTwins(place) {
     draw: ({ archived, purged }) => [
       h("h2", {}, "Archived"),
       archived.length
-        ? h(
-            "ul",
-            { class: "cards" },
-            archived.map((record) => archivedCard(record)),
-          )
+        ? h("ul", { class: "cards" }, archived.map((record) => archivedCard(record)))
         : h(
             "p",
             { class: "soft" },

@@ -44,10 +44,7 @@ export function twinCard(row) {
     drawn = text;
     fill(title, h("a", { href: pageOf(row.key), draggable: "false" }, breakable(called)));
     fill(now, state(row));
-    fill(
-      actions,
-      twinActions(() => row, errorPlace),
-    );
+    fill(actions, twinActions(() => row, errorPlace));
   };
   update(row);
   dragsOut(element, () => row);

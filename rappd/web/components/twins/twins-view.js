@@ -50,11 +50,7 @@ export function twinsView(place) {
       if (cards.has(row.key)) cards.get(row.key).update(row);
       else cards.set(row.key, twinCard(row));
     }
-    const element = h(
-      "ul",
-      { class: "cards" },
-      rows.map(({ key }) => cards.get(key).element),
-    );
+    const element = h("ul", { class: "cards" }, rows.map(({ key }) => cards.get(key).element));
     find();
     return [h("h2", { class: "visually-hidden" }, "Twins here"), hits, element];
   }

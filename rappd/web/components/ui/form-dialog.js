@@ -21,12 +21,7 @@ export function formDialog({ title, verb, fields, run, before = null, after = nu
       fields.map(({ element }) => element),
       after,
       errorPlace,
-      h(
-        "div",
-        { class: "dialog-actions" },
-        actionButton("Cancel", close),
-        button,
-      ),
+      h("div", { class: "dialog-actions" }, actionButton("Cancel", close), button),
     );
     form.addEventListener("submit", async (event) => {
       event.preventDefault();
@@ -53,10 +48,7 @@ export function field(label, { tag = "input", value = "", help = "", options = [
     "aria-describedby": help ? `${id}-help` : null,
     ...more,
   });
-  fill(
-    input,
-    options.map((one) => h("option", { value: one }, one)),
-  );
+  fill(input, options.map((one) => h("option", { value: one }, one)));
   if (value || tag !== "select") input.value = value;
   return {
     input,
