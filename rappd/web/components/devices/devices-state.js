@@ -1,28 +1,23 @@
 /** State of phones: the registered ones, and the pairing that goes on now. */
 
-import { Problem } from "../../lib/api.js";
-import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
+import { KeptState } from "../../lib/kept-state.js";
 import * as operations from "../../lib/operations.js";
 
 const CLOSED = { state: "closed" };
 const LIVE = ["open", "compare", "waiting"];
 
-class Devices extends EventTarget {
+class Devices extends KeptState {
   /** Every row of `GET /devices`, the newest first. */
   rows = [];
   /** The answer of `GET /devices/window`: the code that is shown, the digits to compare, or how it ended. */
   pairing = CLOSED;
-  #text = "";
   #answers = 0;
 
-  /** Keeps the state as long as the page lives; the daemon says when a phone came, went or asks. */
+  /** The daemon says when a phone came, went or asks. */
   start() {
-    const learn = () => (daemon.operator ? this.touch() : this.#take([], CLOSED));
-    daemon.addEventListener("operator", learn);
-    daemon.addEventListener("back", () => daemon.operator && learn());
+    super.start();
     daemonEvents.addEventListener("devices", () => this.touch());
-    learn();
   }
 
   /** Asks anew. Says `change` when something is different, `asks` when a phone waits for the owner. Raises `Problem`. */
@@ -33,11 +28,8 @@ class Devices extends EventTarget {
     return this;
   }
 
-  /** Asks anew without waiting; views that show the state are told. */
-  touch() {
-    this.look().catch((found) => {
-      if (!(found instanceof Problem)) throw found; // lists show their own problems
-    });
+  forget() {
+    this.#take([], CLOSED);
   }
 
   /** The answer of a request that changed the pairing. */
@@ -56,10 +48,7 @@ class Devices extends EventTarget {
     this.rows = rows;
     this.pairing = pairing.state ? pairing : CLOSED;
     const { remaining: _, ...lasting } = this.pairing;
-    const text = JSON.stringify([rows, lasting]);
-    if (text === this.#text) return;
-    this.#text = text;
-    this.dispatchEvent(new Event("change"));
+    if (!this.keep({}, [rows, lasting])) return;
     if (this.pairing.state === "compare" && (before.state !== "compare" || before.id !== this.pairing.id))
       this.dispatchEvent(new Event("asks"));
   }

@@ -1,18 +1,17 @@
 /** The outbox: requests that wait for other machines. */
 
-import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
 import { listen } from "../../lib/dom.js";
+import { KeptState } from "../../lib/kept-state.js";
 import { outbox as waiting } from "../../lib/operations.js";
 import { peerCalls } from "../peers/calls-state.js";
 import { isWaiting } from "./call-words.js";
 
 const NEWS_MS = 400;
 
-class Outbox extends EventTarget {
+class Outbox extends KeptState {
   /** Rows of `GET /outbox`: what waits, then what lately came of it; the latest first. */
   rows = [];
-  #text = "";
   #soon = 0;
   #shown = 0;
   #ends = [];
@@ -23,12 +22,7 @@ class Outbox extends EventTarget {
     const rows = [...outbox]
       .reverse()
       .sort((one, other) => Number(isWaiting(other)) - Number(isWaiting(one)));
-    const text = JSON.stringify(rows);
-    if (text !== this.#text) {
-      this.#text = text;
-      this.rows = rows;
-      this.dispatchEvent(new Event("change"));
-    }
+    this.keep({ rows });
     return this;
   }
 
@@ -40,11 +34,6 @@ class Outbox extends EventTarget {
     }
     this.touch();
     return () => --this.#shown || this.#ends.forEach((end) => end());
-  }
-
-  /** Asks anew without waiting. */
-  touch() {
-    if (daemon.operator) this.look().catch(calm);
   }
 
   /** Rows that wait still. */
@@ -59,7 +48,3 @@ class Outbox extends EventTarget {
 }
 
 export const outbox = new Outbox();
-
-function calm(found) {
-  if (found.code === undefined) throw found;
-}

@@ -2,7 +2,7 @@
 
 import { daemonEvents } from "../../lib/event-stream.js";
 import { h, listen } from "../../lib/dom.js";
-import { ListState } from "../../lib/list-state.js";
+import { KeptState } from "../../lib/kept-state.js";
 import { timers } from "../../lib/operations.js";
 import { field, formDialog } from "../ui/form-dialog.js";
 import { keyedList } from "../ui/keyed-list.js";
@@ -10,8 +10,8 @@ import { menuButton } from "../ui/menu.js";
 import { attemptIn } from "../ui/problem.js";
 import { toast } from "../ui/toast.js";
 
-const state = new ListState();
-const touch = async () => state.take((await timers.list()).timers);
+const state = Object.assign(new KeptState(), { rows: [] });
+const touch = async () => state.keep({ rows: (await timers.list()).timers });
 
 /** Fills `place`, which stays empty while there are none; `close()` when done. */
 export function timerList(place) {

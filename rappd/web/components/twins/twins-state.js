@@ -1,6 +1,7 @@
 /** State of the twins on this machine. */
 
 import { daemon } from "../../lib/daemon-state.js";
+import { KeptState } from "../../lib/kept-state.js";
 import * as operations from "../../lib/operations.js";
 
 const FRESH_MS = 1000;
@@ -8,19 +9,14 @@ const FRESH_MS = 1000;
 /** Prefix of a twin's routes; "" for the brainstem. */
 export const routesOf = (key) => (key ? `/twins/${encodeURIComponent(key)}` : "");
 
-class Twins extends EventTarget {
+class Twins extends KeptState {
   rows = [];
   unreadable = [];
   known = false;
   #at = -Infinity; // by the clock of the page, which begins at 0
-  #text = "";
 
-  /** Keeps the list as long as the page lives: it is asked for when the right to see it comes. */
-  start() {
-    const learn = () => (daemon.reads ? this.look().catch(calm) : this.#take({ twins: [] }, false));
-    daemon.addEventListener("operator", learn);
-    daemon.addEventListener("back", () => daemon.reads && learn());
-    learn();
+  get mayLook() {
+    return daemon.reads;
   }
 
   /** Asks anew. Says `change` when something is different. Raises `Problem`. */
@@ -34,9 +30,8 @@ class Twins extends EventTarget {
     return performance.now() - this.#at < FRESH_MS ? this : this.look();
   }
 
-  /** Asks anew without waiting; views of the list get the event. */
-  touch() {
-    this.look().catch(calm);
+  forget() {
+    this.#take({}, false);
   }
 
   /** The row of a key, or undefined. */
@@ -53,17 +48,8 @@ class Twins extends EventTarget {
 
   #take({ twins = [], unreadable = [] }, known) {
     this.#at = known ? performance.now() : -Infinity;
-    const text = JSON.stringify([twins, unreadable, known]);
-    if (text === this.#text) return;
-    this.#text = text;
-    Object.assign(this, { rows: twins, unreadable, known });
-    this.dispatchEvent(new Event("change"));
+    this.keep({ rows: twins, unreadable, known });
   }
 }
 
 export const twins = new Twins();
-
-/** Ignores problems of the daemon: lists show their own, and the last known state stays. */
-function calm(found) {
-  if (found.code === undefined) throw found;
-}

@@ -1,20 +1,19 @@
 /** All that waits for the owner: the list, kept as long as the page lives, and the browser's own notices of news. */
 
-import { daemon } from "../../lib/daemon-state.js";
 import { daemonEvents } from "../../lib/event-stream.js";
-import { ListState } from "../../lib/list-state.js";
+import { KeptState } from "../../lib/kept-state.js";
 import * as operations from "../../lib/operations.js";
 import { store, stored } from "../../lib/storage.js";
 
 const WANTED = "notify";
 const LOOK_MS = 30_000; // a file that the command line approved tells no page
 
-class Waiting extends ListState {
-  /** Asks for the list when the right to see it comes, when the daemon says that something happened, and now and then. */
+class Waiting extends KeptState {
+  rows = [];
+
+  /** Asks also when the daemon says that something happened, and now and then. */
   start() {
-    const learn = () => (daemon.operator ? this.touch() : this.take([]));
-    daemon.addEventListener("operator", learn);
-    daemon.addEventListener("back", learn);
+    super.start();
     for (const type of ["notice", "failed"])
       daemonEvents.addEventListener(type, ({ detail }) => {
         this.touch();
@@ -23,17 +22,15 @@ class Waiting extends ListState {
     for (const type of ["notice_gone", "machines", "agents", "devices"]) daemonEvents.addEventListener(type, () => this.touch());
     document.addEventListener("visibilitychange", () => document.hidden || this.touch());
     setInterval(() => document.hidden || this.touch(), LOOK_MS);
-    learn();
   }
 
-  /** Asks anew; says `change` when something is different. */
-  async touch() {
-    if (!daemon.operator) return;
-    try {
-      this.take((await operations.notices.waiting()).waiting ?? []);
-    } catch (found) {
-      if (found.code === undefined) throw found; // the last known list stays
-    }
+  /** Asks anew. Raises `Problem`. */
+  async look() {
+    this.keep({ rows: (await operations.notices.waiting()).waiting ?? [] });
+  }
+
+  forget() {
+    this.keep({ rows: [] });
   }
 
   /** Removes one of the news, or all of them without a key. */
