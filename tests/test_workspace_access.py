@@ -43,6 +43,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/moments/vocabulary.py",  # the data file beside it
         "agents/runtimes/python/sandbox/seccomp.py",  # the data file beside it
         "twins/eggs/writers/exclusions.py",  # the data file beside it
+        "agents/contract/scaffold.py",  # the templates beside it
         "agents/providers/refusals.py",  # the data file beside it
         "agents/providers/offline/spoken_commands.py",  # the data file beside it
         "agents/providers/offline/vocabulary.py",  # the data file beside it

@@ -5,58 +5,16 @@ from __future__ import annotations
 import keyword
 import re
 import unicodedata
+from pathlib import Path
+from string import Template
 
 from agents.errors import AgentError
 
+_TEMPLATES = Path(__file__).with_name("templates")
+_AGENT, _LISTENER = (
+    Template((_TEMPLATES / f"{kind}.py.txt").read_text("utf-8")) for kind in ("agent", "listener")
+)
 _LONGEST = 60  # models take 64 signs for a tool's name
-_TEMPLATE = """\
-{docstring}
-
-try:
-    from agents.basic_agent import BasicAgent
-except ImportError:
-    from basic_agent import BasicAgent
-
-
-class {class_name}(BasicAgent):
-    def __init__(self):
-        self.name = {name}
-        self.metadata = {{
-            "name": self.name,
-            "description": {description},
-            "parameters": {{
-                "type": "object",
-                "properties": {{"text": {{"type": "string", "description": "What to work on"}}}},
-                "required": [],
-            }},
-        }}
-        super().__init__(name=self.name, metadata=self.metadata)
-
-    def perform(self, **kwargs):
-        text = kwargs.get("text", "")
-        return f"{{self.name}} was asked: {{text}}"
-"""
-
-_LISTENER = """\
-{docstring}
-
-from dataclasses import dataclass
-
-from agents.listener import listener
-
-
-@listener()
-@dataclass
-class {class_name}:
-    {docstring}
-
-    text: str
-    "What to work on."
-
-
-def handle(payload: {class_name}) -> str:
-    return f"{stem} was asked: {{payload.text}}"
-"""
 
 
 def scaffold(name: str, description: str = "", *, listener: bool = False) -> tuple[str, str]:
@@ -84,9 +42,9 @@ def scaffold(name: str, description: str = "", *, listener: bool = False) -> tup
     if listener:
         stem = f"a{stem}" if stem[0].isdigit() else stem
         class_name = f"{shown}Payload" if keyword.iskeyword(shown) else shown
-        source = _LISTENER.format(docstring=_quoted(text), class_name=class_name, stem=stem)
+        source = _LISTENER.substitute(docstring=_quoted(text), class_name=class_name, stem=stem)
         return f"{stem}_listener.py", source
-    source = _TEMPLATE.format(
+    source = _AGENT.substitute(
         docstring=_quoted(text),
         class_name=f"{shown}Agent",
         name=_quoted(shown),
