@@ -73,8 +73,11 @@ export class Session {
           return;
         }
       }
-      this.change({ state: this.replaced ? "replaced" : "lost" });
-      if (!this.left) await this.rest();
+      if (this.replaced) this.change({ state: "replaced" });
+      else if (!this.left) {
+        this.change({ state: "lost" });
+        await this.rest();
+      } // a phone that left, or was removed, has lost nothing
     }
   }
 

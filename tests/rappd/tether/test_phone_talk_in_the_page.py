@@ -198,6 +198,36 @@ TAPS = "addEventListener('click', ({isTrusted, detail}) => { if (isTrusted && de
 """Counts what a person clicks."""
 
 
+@pytest.mark.parametrize("how", ["removed", "left"])
+def test_phone_that_is_out_is_not_told_that_it_lost_the_computer(
+    browser: Browser, desk: RunningDaemon, how: str
+) -> None:
+    """By the screen and by what a screen reader says."""
+    phone = phone_of(browser, desk)
+    page = phone.pair(f"Anna {how}")
+    page.evaluate(
+        """() => {
+            window.said = [];
+            const live = document.getElementById("live");
+            const heard = () => live.textContent && window.said.push(live.textContent);
+            new MutationObserver(heard).observe(live, {childList: true, characterData: true, subtree: true});
+        }"""
+    )
+    if how == "removed":
+        listed = desk.request("GET", "/devices", control=True).json()["devices"]
+        (id,) = [one["id"] for one in listed if one["name"] == f"Anna {how}"]
+        assert desk.request("DELETE", f"/devices/{id}", control=True).status == 200
+        sentence = "This phone was removed. To come back, ask for a new QR code."
+    else:
+        phone.opens().get_by_role("button", name="Disconnect this phone").click()
+        page.get_by_role("button", name="Disconnect", exact=True).click()
+        sentence = "You left."
+    expect(page.get_by_text(sentence).first).to_be_visible()
+    page.wait_for_function("() => window.said.some(one => /removed|left/.test(one))")
+    page.wait_for_timeout(500)  # nothing comes after it
+    assert not [one for one in page.evaluate("window.said") if "Lost" in one]
+
+
 def test_joining_takes_three_taps_on_the_phone_and_two_on_the_computer(
     browser: Browser, desk: RunningDaemon, model: FakeModel
 ) -> None:
