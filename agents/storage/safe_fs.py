@@ -63,13 +63,9 @@ class SafeTree:
 
     def read(self, where: Where, max_bytes: int | None = MAX_BYTES) -> bytes:
         """The content of a regular file of at most ``max_bytes``."""
-        root, parts = self._located(where)
-        _must_name(parts)
-        folder = open_root(root)
-        try:
+        root, parts = self._named(where)
+        with self._folder(root, ()) as folder:
             return read_regular_file(folder, parts, max_bytes)
-        finally:
-            os.close(folder)
 
     def read_if_there(self, where: Where, max_bytes: int | None = MAX_BYTES) -> bytes | None:
         """The same; None when nothing lies there."""
@@ -80,13 +76,9 @@ class SafeTree:
 
     def open(self, where: Where) -> BinaryIO:
         """A regular file, opened for reading piece by piece."""
-        root, parts = self._located(where)
-        _must_name(parts)
-        folder = open_root(root)
-        try:
+        root, parts = self._named(where)
+        with self._folder(root, ()) as folder:
             return os.fdopen(open_regular(folder, parts)[0], "rb")
-        finally:
-            os.close(folder)
 
     def stat(self, where: Where) -> os.stat_result:
         """The status of the entry itself; a symbolic link is ``FileNotFoundError``."""
@@ -138,24 +130,25 @@ class SafeTree:
         ``staging`` is a folder of the same file system in which it is written first; else that is the
         file's own, where others who may write there can open it before it is whole.
         """
-        root, parts = self._located(where)
-        _must_name(parts)
+        root, parts = self._named(where)
         above, inner = (root, parts[:-1]) if staging is None else self._located(staging)
-        with self._made_folder(root, parts[:-1]) as folder, self._made_folder(above, inner) as staged:
+        with (
+            self._folder(root, parts[:-1], make=True) as folder,
+            self._folder(above, inner, make=True) as staged,
+        ):
             replace_file(folder, parts[-1], content, mode=mode, durable=True, staged=staged)
 
     def write_unsynced(self, where: Where, content: bytes) -> None:
         """The same without waiting for the disk: power loss may bring the old file back, or an empty one."""
-        root, parts = self._located(where)
-        _must_name(parts)
-        with self._made_folder(root, parts[:-1]) as folder:
+        root, parts = self._named(where)
+        with self._folder(root, parts[:-1], make=True) as folder:
             replace_file(folder, parts[-1], content, mode=0o600, durable=False)
 
     @contextmanager
     def locked(self, where: Where) -> Iterator[int]:
         """The folder of a file, as a descriptor, while no one else writes in it. Folders are made."""
         root, parts = self._located(where)
-        with self._made_folder(root, parts[:-1]) as folder, lock(folder):
+        with self._folder(root, parts[:-1], make=True) as folder, lock(folder):
             yield folder
 
     def put(self, folder: int, name: str, content: bytes) -> None:
@@ -164,8 +157,7 @@ class SafeTree:
 
     def remove(self, where: Where, *, missing_ok: bool = False) -> None:
         """Delete a file (a link itself, never what it points at)."""
-        root, parts = self._located(where)
-        _must_name(parts)
+        root, parts = self._named(where)
         try:
             with self._folder(root, parts[:-1]) as folder:
                 os.unlink(parts[-1], dir_fd=folder)
@@ -175,8 +167,7 @@ class SafeTree:
 
     def remove_tree(self, where: Where) -> None:
         """Delete a folder with what is in it, as far as that goes; a link itself is deleted."""
-        root, parts = self._located(where)
-        _must_name(parts)
+        root, parts = self._named(where)
         with suppress(FileNotFoundError), self._folder(root, parts[:-1]) as folder:
             if stat.S_ISDIR(os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode):
                 shutil.rmtree(parts[-1], ignore_errors=True, dir_fd=folder)
@@ -194,17 +185,15 @@ class SafeTree:
 
     def rename(self, source: Where, target: Where) -> None:
         """Move a file or folder within the tree, synced; a file in its place is replaced. Folders are made."""
-        (from_root, old), (to_root, new) = self._located(source), self._located(target)
-        _must_name(old)
-        _must_name(new)
-        with self._folder(from_root, old[:-1]) as here, self._made_folder(to_root, new[:-1]) as there:
+        (from_root, old), (to_root, new) = self._named(source), self._named(target)
+        with self._folder(from_root, old[:-1]) as here, self._folder(to_root, new[:-1], make=True) as there:
             os.replace(old[-1], new[-1], src_dir_fd=here, dst_dir_fd=there)
             os.fsync(there)
             os.fsync(here)
 
     def make_folder(self, where: Where) -> None:
         """Make a folder and those above it; it may be there already."""
-        with self._made_folder(*self._located(where)):
+        with self._folder(*self._located(where), make=True):
             pass
 
     def entries(self, where: Where) -> list[Entry]:
@@ -278,8 +267,7 @@ class SafeTree:
 
     def link_target(self, where: Where) -> str:
         """The path that a link holds, as text."""
-        root, parts = self._located(where)
-        _must_name(parts)
+        root, parts = self._named(where)
         with self._folder(root, parts[:-1]) as folder:
             return os.readlink(parts[-1], dir_fd=folder)
 
@@ -310,25 +298,21 @@ class SafeTree:
             f"{text} lies outside {self.root.name}; it was not opened.", do="Move it there."
         )
 
-    @contextmanager
-    def _folder(self, root: Path, parts: Parts) -> Iterator[int]:
-        folder = open_root(root)
-        try:
-            if parts:
-                inner = open_folder(folder, parts)
-                os.close(folder)
-                folder = inner
-            yield folder
-        finally:
-            os.close(folder)
+    def _named(self, where: Where) -> tuple[Path, Parts]:
+        """The same, for what lies in a folder. Raises ``IsADirectoryError`` for a root itself."""
+        root, parts = self._located(where)
+        if not parts:
+            raise IsADirectoryError(errno.EISDIR, "the folder itself")
+        return root, parts
 
     @contextmanager
-    def _made_folder(self, root: Path, parts: Parts) -> Iterator[int]:
-        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def _folder(self, root: Path, parts: Parts, *, make: bool = False) -> Iterator[int]:
+        if make:
+            root.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder = open_root(root)
         try:
             if parts:
-                inner = open_made_folder(folder, parts)
+                inner = (open_made_folder if make else open_folder)(folder, parts)
                 os.close(folder)
                 folder = inner
             yield folder
@@ -346,11 +330,6 @@ def _parts(text: str) -> Parts:
     if any(part in ("", ".", "..") for part in parts):
         raise UnsafeFileError(f"{text!r} is no path beneath a folder.", do="Name it without '..'.")
     return parts
-
-
-def _must_name(parts: Parts) -> None:
-    if not parts:
-        raise IsADirectoryError(errno.EISDIR, "the folder itself")
 
 
 async def in_file_pool(function: Callable[_P, _T], /, *args: _P.args, **kwargs: _P.kwargs) -> _T:
