@@ -25,6 +25,8 @@ RESPONSE, MESSAGE, CALL = "resp_", "msg_", "fc_"
 """Beginnings of ids; what follows is their turn's, so that each finds its record."""
 COMPLETED, FAILED, INCOMPLETE, IN_PROGRESS = "completed", "failed", "incomplete", "in_progress"
 CANCELLED = "cancelled"
+ENDS = (COMPLETED, FAILED, INCOMPLETE)
+"""Names of the last events."""
 MOST_METADATA = 16
 
 _AS_THEY_ARE = ("temperature", "top_p", "parallel_tool_calls", "presence_penalty", "frequency_penalty")

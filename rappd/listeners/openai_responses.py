@@ -180,7 +180,7 @@ async def _events_again(
     request: web.Request, found: _Recorded, turn: Turn | None, after: int
 ) -> web.StreamResponse:
     made = ResponseEvents(found.turn, found.created, found.model, found.asked)
-    events = _events(request, turn, made) if turn is not None else _recorded_events(found, made)
+    events = _events(request, turn, made) if turn is not None else _recorded_events(found, made, after)
     return await _written(request, turn, events, after)
 
 
@@ -220,7 +220,10 @@ async def _events(
         yield event
 
 
-async def _recorded_events(found: _Recorded, made: ResponseEvents) -> AsyncIterator[dict[str, Any] | None]:
+async def _recorded_events(
+    found: _Recorded, made: ResponseEvents, after: int
+) -> AsyncIterator[dict[str, Any] | None]:
+    """The events that the record makes, which are fewer than were told at first: the last one is behind ``after`` always."""
     for event in made.begin():
         yield event
     answer = found.answer
@@ -229,7 +232,8 @@ async def _recorded_events(found: _Recorded, made: ResponseEvents) -> AsyncItera
         made.end(answer.data, found.created) if answer.verb == DONE else made.fail(RefusedTurnError(answer))
     )
     for event in ended:
-        yield event
+        last = event["type"] in (f"response.{status}" for status in openai_responses.ENDS)
+        yield {**event, "sequence_number": max(event["sequence_number"], after + 1)} if last else event
 
 
 async def _recorded(program: Program, id: str) -> _Recorded:

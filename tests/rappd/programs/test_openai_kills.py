@@ -90,6 +90,24 @@ def test_killed_in_mid_stream_the_response_says_so(daemon: RunningDaemon, model:
     assert len(model.asked) == 1
 
 
+def test_who_goes_on_reading_after_a_restart_hears_the_end(daemon: RunningDaemon, model: HalfSaid) -> None:
+    """The record makes fewer events than were streamed, of which the reader may have had more."""
+    model.will(says("In many pieces."))
+    whole = daemon.post("/v1/responses", {"model": "brainstem", "input": "hi"}).json()["id"]
+    model.hang = True
+    model.reached.clear()
+    body = {"model": "brainstem", "input": "do it once", "background": True}
+    cut = daemon.post("/v1/responses", body).json()["id"]
+    assert model.reached.wait(100)
+    daemon.kill()
+    model.hang = False
+    daemon.start()
+    for id, end in ((whole, "response.completed"), (cut, "response.failed")):
+        told = daemon.get(f"/v1/responses/{id}?stream=true&starting_after=40").body.decode()
+        events = [json.loads(line[6:]) for line in told.splitlines() if line.startswith("data: ")]
+        assert [(one["type"], one["sequence_number"]) for one in events] == [(end, 41)]
+
+
 def test_a_turn_waits_for_its_results_over_a_kill(daemon: RunningDaemon, model: HalfSaid) -> None:
     model.will(calls(("weather", {})), says("Sunny."))
     first = daemon.post("/v1/responses", {"model": "brainstem", "input": "w?", "tools": [WEATHER]}).json()
