@@ -135,7 +135,7 @@ class StructureOperations:
 
     @operation("organism.check", "POST", "/organism/check", right=OWNER)
     async def check(self, text: str) -> FileChecked:
-        """Says what is wrong with the `text` of such a file, and changes nothing: `faults`, `notes`, and `not_ready`, entries that give nothing yet."""
+        """Says what is wrong with the `text` of such a file; changes nothing: `faults`, `notes`, and `not_ready`, entries that give nothing yet."""
         found = await asyncio.to_thread(read, text)
         return {
             "faults": [_place(one) for one in found.faults],
