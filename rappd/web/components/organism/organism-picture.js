@@ -48,7 +48,7 @@ function picture(nodes, edges, width) {
   const gutter = width < NARROW ? 72 : 150;
   const height = nodes.length * ROW;
   const svg = s("svg", {
-    class: "organism",
+    class: "diagram organism",
     role: "group",
     "aria-label": "Who asks whom. Arrow keys lead up and down, right to whom a part asks, left to who asks it.",
     width,
@@ -100,8 +100,8 @@ function part(node, index, gutter, width) {
   one.append(
     s("rect", { class: "ground", x: gutter - 14, y: y - 24, width: width - gutter + 13, height: 48, rx: 10 }),
     s("path", { class: "shape", d: SHAPES[node.kind] ?? SHAPES.agent, transform: `translate(${gutter} ${y})` }),
-    text("part-name", gutter + 20, y - 3, fitting(node.name, "620 16px", space)),
-    text("part-about", gutter + 20, y + 16, fitting([node.about, asked].filter(Boolean).join(" · "), "14px", space, 0)),
+    text("name", gutter + 20, y - 3, fitting(node.name, "620 16px", space)),
+    text("about", gutter + 20, y + 16, fitting([node.about, asked].filter(Boolean).join(" · "), "14px", space, 0)),
   );
   return one;
 }

@@ -64,7 +64,7 @@ function picture(members, parents, here, width) {
   const step = width < NARROW ? 24 : 32;
   const whole = Math.max(width, LEFT + deepest * step + WORDS);
   const svg = s("svg", {
-    class: "family",
+    class: "diagram family",
     role: "group",
     "aria-label": `${families(members)}. Arrow keys lead from one to the next.`,
     width: whole,
@@ -102,14 +102,14 @@ function node(kin, { x, y }, width, descent, isHere) {
   one.append(
     s("rect", { class: "ground", x: x - 18, y: y - 26, width: width - x + 17, height: 52, rx: 10 }),
     s("path", {
-      class: "shell",
+      class: "shape",
       d: `M${x} ${y - 16}c6.4 0 11.4 9.2 11.4 17.2s-5 13-11.4 13-11.4-5-11.4-13 5-17.2 11.4-17.2z`,
     }),
     kin.state === "purged"
       ? s("path", { class: "cross", d: `M${x - 5} ${y - 4}l10 10m0-10l-10 10` })
       : s("circle", { class: "yolk", cx: x, cy: y + 2, r: kin.state === "elsewhere" ? 2 : 5.5 }),
-    text("kin-name", x + 24, y - 3, fitting(kin.name, "620 16px", space)),
-    text("kin-about", x + 24, y + 16, fitting(aboutOf(kin).join(", "), "14px", space, 0)),
+    text("name", x + 24, y - 3, fitting(kin.name, "620 16px", space)),
+    text("about", x + 24, y + 16, fitting(aboutOf(kin).join(", "), "14px", space, 0)),
   );
   return one;
 }
@@ -141,10 +141,10 @@ function walkable(svg, nodes, parents) {
   svg.addEventListener("focusin", ({ target }) => {
     for (const one of nodes) one.setAttribute("tabindex", one === target ? "0" : "-1");
     const left =
-      target.querySelector(".shell").getBoundingClientRect().left - svg.getBoundingClientRect().left;
+      target.querySelector(".shape").getBoundingClientRect().left - svg.getBoundingClientRect().left;
     const box = svg.parentElement;
     box.scrollTo({ left: left + WORDS > box.clientWidth ? left - LEFT : 0 });
-    target.querySelector(".shell").scrollIntoView({ block: "nearest" });
+    target.querySelector(".shape").scrollIntoView({ block: "nearest" });
   });
 }
 
