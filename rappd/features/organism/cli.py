@@ -92,6 +92,10 @@ def add(kind: str, name: str, printer: Printer, **given: Any) -> None:
     found = HomeClient(Home.here()).do("organism.add", kind=kind, name=name, **given)
     entry = next(one for one in found[f"{kind}s"] if one["name"] == name)
     why, do = _why_idle(kind, entry)
+    first = len(found.get("listeners", ())) + len(found.get("agents", ())) == 1
+    if kind in ("listener", "agent") and first and (rest := len(found["not_named"])):
+        why += f" It is the first of its list: {count(rest, 'other')} installed here {'is' if rest == 1 else 'are'} not offered any more."
+        do = do or "rappd organism show"
     printer.done(found, f"{FILE} names the {kind} {strip_control(name)}.{why}", strip_control(do))
 
 

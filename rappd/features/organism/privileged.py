@@ -64,6 +64,9 @@ REQUESTS: dict[str, Mapped] = {
     "inject-message": Mapped("agents.run", {"to": "agent", "json": "args"}),
 }
 """The requests of ``privileged-msg.xsd`` and those of the YAML's other sections. ``docs/wire.md`` lists them."""
+_NEEDED = ("name", "value", "agent", "thread")
+"""Arguments without which no operation does anything."""
+_FORMATS = {"json": "json", "mermaid": "mermaid", "graphviz": "dot"}
 SUBSCRIPTIONS = ("subscribe-thread", "unsubscribe")
 SHUTDOWN = "shutdown"
 _EVENTS = {"event": "thread-event", "agents": "listener-event"}
@@ -174,9 +177,18 @@ def _arguments(request: PrivilegedRequest, mapped: Mapped) -> dict[str, Any]:
         elif argument == "args":
             found[argument] = _json(value)
         elif argument == "format":
-            found[argument] = "dot" if value == "graphviz" else value
+            if value not in _FORMATS:
+                raise MalformedError(
+                    f"<format> is no “{value[:60]}”.", do=f"It is one of: {', '.join(_FORMATS)}."
+                )
+            found[argument] = _FORMATS[value]
         else:
             found[argument] = value
+    for name, argument in mapped.fields.items():
+        if argument in _NEEDED and argument not in found:
+            raise MalformedError(
+                f"<{request.name}> lacks <{name}>.", do=f"It takes: {', '.join(mapped.fields)}."
+            )
     return found
 
 

@@ -172,9 +172,18 @@ def test_commands_make_edit_and_check_the_file(daemon: RunningDaemon) -> None:
 def test_add_says_where_an_entry_gives_nothing_yet(
     daemon: RunningDaemon, entry: tuple[str, ...], said: str
 ) -> None:
+    write(daemon, "listeners: [{name: Note}, {name: Timer}]")
     ran = daemon.cli("organism", "add", *entry)
     assert ran.returncode == 0 and ran.stdout.splitlines()[0].endswith(said), ran.stdout
     assert ("It is" in said) == (len(ran.stdout.splitlines()) > 1), "what to do about it"
+
+
+def test_the_first_entry_of_a_list_says_that_the_rest_is_not_offered(daemon: RunningDaemon) -> None:
+    ran = daemon.cli("organism", "add", "timer", "m", "--when", "every hour", "--ask", "news")
+    assert "not offered" not in ran.stdout
+    first = daemon.cli("organism", "add", "listener", "Dice")
+    assert "installed here are not offered any more." in " ".join(first.stdout.split())
+    assert "not offered" not in daemon.cli("organism", "add", "listener", "Note").stdout
 
 
 def test_check_says_line_column_and_nearest_key(daemon: RunningDaemon, tmp_path: Path) -> None:

@@ -87,6 +87,22 @@ def test_questions_are_answered_as_operations_answer_them(daemon: Machine, key: 
     assert result(send(daemon, sign(request("get-status"), key)))["agents"]
 
 
+@pytest.mark.parametrize(
+    ("name", "fields", "said"),
+    [
+        ("inject-message", {"json": "{}"}, ("lacks &lt;to&gt;", "It takes: to, json.")),
+        ("register-listener", {}, ("lacks &lt;name&gt;", "It takes: name, file.")),
+        ("get-organism-graph", {"format": "png"}, ("no “png”", "json, mermaid, graphviz")),
+    ],
+)
+def test_a_request_that_lacks_something_hears_it_in_its_own_words(
+    daemon: Machine, key: IdentityKey, name: str, fields: dict[str, str], said: tuple[str, str]
+) -> None:
+    reply = send(daemon, sign(request(name, **fields), key))
+    text = etree.tostring(reply, encoding="unicode")
+    assert all(one in text for one in said), text
+
+
 def test_a_message_is_good_once_and_in_its_time(daemon: Machine, key: IdentityKey) -> None:
     message = sign(request("get-status"), key)
     assert not code(send(daemon, message))
