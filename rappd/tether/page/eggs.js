@@ -1,7 +1,7 @@
 // Eggs between this phone and the computer: over HTTP, each with a token of its own, with its progress shown.
 
 import { element } from "./element.js";
-import { announce } from "./live-region.js";
+import { announce } from "./web/lib/live-region.js";
 
 const PROTECTED = () => location.protocol === "https:";
 

@@ -2,7 +2,7 @@
 
 import { DiffersError, ExpiredError, pair, registered, RemovedError, scanned, typed } from "./connect.js";
 import { element } from "./element.js";
-import { announce } from "./live-region.js";
+import { announce } from "./web/lib/live-region.js";
 import { whyNotSecure } from "./not-secure.js";
 import { phoneName } from "./phone-name.js";
 import { Session } from "./session.js";

@@ -1,7 +1,7 @@
 // A session that this phone joined: what everybody said as bubbles, what is not yet sent below them, a line to write.
 
 import { element } from "./element.js";
-import { announce } from "./live-region.js";
+import { announce } from "./web/lib/live-region.js";
 import { microphone, readAloud } from "./voice.js";
 import { markdown } from "./web/components/chat/markdown.js";
 import { cueView } from "./web/components/workflows/workflow-run.js";

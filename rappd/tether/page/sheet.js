@@ -4,6 +4,7 @@ import { whyNotSecure } from "./not-secure.js";
 import { conversationList } from "./web/components/conversations/conversation-list.js";
 import { twins } from "./web/components/twins/twins-state.js";
 import { openDialog } from "./web/components/ui/dialog.js";
+import { formDialog } from "./web/components/ui/form-dialog.js";
 import { daemon } from "./web/lib/daemon-state.js";
 import { actionButton, fill, h } from "./web/lib/dom.js";
 
@@ -101,20 +102,6 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
 }
 
 /** Asks before what cannot be taken back. */
-function confirm(title, words, verb, act) {
-  openDialog({
-    title,
-    build: (close) =>
-      h(
-        "div",
-        { class: "dialog-body" },
-        h("p", {}, words),
-        h(
-          "div",
-          { class: "dialog-actions" },
-          actionButton("Cancel", close),
-          actionButton(verb, () => (close(), act()), "primary"),
-        ),
-      ),
-  });
+function confirm(title, words, verb, run) {
+  formDialog({ title, verb, fields: [], before: h("p", {}, words), run });
 }

@@ -1,7 +1,7 @@
 // The phone once it is connected: a conversation of its own or the session, below one bar; the rest is behind ☰.
 
 import { eggs } from "./eggs.js";
-import { announce } from "./live-region.js";
+import { announce } from "./web/lib/live-region.js";
 import { room } from "./room.js";
 import { sheet } from "./sheet.js";
 import { forgets, isBlocked, keep } from "./storage.js";

@@ -3,30 +3,29 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import { announce as announceOnPhone } from "../phone/live-region.js";
 import { autoscroll } from "../web/lib/autoscroll.js";
 import { workProgress } from "../web/components/neighborhood/work-progress.js";
 import { announce } from "../web/lib/live-region.js";
 
-for (const [place, say] of [["page", announce], ["phone", announceOnPhone]])
-  test(`the ${place} joins what is announced at one moment, and forgets it`, () => {
-    const region = document.createElement("div");
-    const found = mock.method(document, "getElementById", () => region);
-    mock.timers.enable({ apis: ["setTimeout"] });
-    say("kitchen is trusted.");
-    say("New: 2.");
-    say("New: 2.");
-    mock.timers.tick(100);
-    assert.equal(region.textContent, "kitchen is trusted. New: 2.");
-    say("Stopped.");
-    assert.equal(region.textContent, "", "emptied first, so that the same is said anew");
-    mock.timers.tick(100);
-    assert.equal(region.textContent, "Stopped.");
-    mock.timers.tick(20_000);
-    assert.equal(region.textContent, "", "nothing stale is left to be found");
-    mock.timers.reset();
-    found.mock.restore();
-  });
+test("what is announced at one moment is joined, and forgotten", () => {
+  const region = document.createElement("div");
+  const found = mock.method(document, "getElementById", () => region);
+  mock.timers.enable({ apis: ["setTimeout"] });
+  announce("kitchen is trusted.");
+  announce("New: 2.");
+  announce("New: 2.");
+  mock.timers.tick(100);
+  assert.equal(region.textContent, "kitchen is trusted. New: 2.");
+  announce("Looking.", "line");
+  announce("Stopped.", "line");
+  assert.equal(region.textContent, "", "emptied first, so that the same is said anew");
+  mock.timers.tick(100);
+  assert.equal(region.textContent, "Stopped.");
+  mock.timers.tick(20_000);
+  assert.equal(region.textContent, "", "nothing stale is left to be found");
+  mock.timers.reset();
+  found.mock.restore();
+});
 
 test("a restore shows its parts in per cent, from 0 to 100", () => {
   const view = workProgress();
