@@ -198,7 +198,12 @@ class Tasks:
                     yield number, told_of
             found = await self.ended(found, turn)
             number = turn.number
-        for place, ending in enumerate(a2a_tasks.end_of(found, text), number + 1):
+        endings = list(a2a_tasks.end_of(found, text))
+        if not number or after > number + len(endings):
+            number = max(
+                number, after
+            )  # from the record, which has the end alone: it is told whatever came before
+        for place, ending in enumerate(endings, number + 1):
             if place > after:
                 yield place, ending
 

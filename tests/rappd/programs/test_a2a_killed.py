@@ -115,6 +115,24 @@ def test_killed_in_a_stream_it_breaks_off_and_a_repeat_says_so(daemon: RunningDa
     assert counted(daemon) == 1
 
 
+@pytest.mark.parametrize("seen", [1, 2, 30])
+def test_who_goes_on_reading_after_a_restart_hears_the_end(daemon: RunningDaemon, seen: int) -> None:
+    """However much was read: the record has no more than the end."""
+    begun = ask(daemon, "SendMessage", call("m", 60, returnImmediately=True))["task"]
+    daemon.wait_for(lambda: counted(daemon) == 1)
+    restart(daemon)
+    told = {"A2A-Version": "1.0", "Last-Event-ID": str(seen)}
+    for path, body in (
+        ("/a2a/message:stream", call("m", 60)),
+        (f"/a2a/tasks/{begun['id']}:subscribe", {}),
+        ("/a2a/message:stream", call("m", 60)),
+    ):
+        lines = daemon.post(path, body, headers=told).body.decode().splitlines()
+        last = json.loads([one for one in lines if one.startswith("data: ")][-1][6:])
+        assert last["statusUpdate"]["status"]["state"] == "TASK_STATE_FAILED"
+        assert [one for one in lines if one.startswith("id: ")][-1] == f"id: {seen + 1}"
+
+
 def test_a_stop_ends_a_stream_with_an_error(daemon: RunningDaemon) -> None:
     by_rpc = {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": call("m", 60)}
     streams = [streamed(daemon, "/a2a/message:stream", call("n", 60)), streamed(daemon, "/a2a", by_rpc)]
