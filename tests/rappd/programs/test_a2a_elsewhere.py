@@ -90,7 +90,7 @@ def test_a_token_gets_the_extended_card_and_what_it_may(node: Node, elsewhere: P
     by_rpc = post(elsewhere, "/a2a", rpc("GetExtendedAgentCard", {}), issued).json["result"]
     assert skills(by_http) == skills(by_rpc) == {"ask", "Clock"}
     assert signer_of(by_http) == node.fingerprint
-    of_one_agent = token(node, "HELP.brainstem.Clock", name="one agent")["text"]
+    of_one_agent = token(node, "HELP.brainstem.Clock", name="one-agent")["text"]
     assert skills(ask(elsewhere, CARD, token=of_one_agent).json) == {"Clock"}, "it may not talk"
     clock = post(elsewhere, "/a2a", rpc("SendMessage", said("", "clock", "Clock", zone="UTC")), issued)
     assert clock.json["result"]["task"]["artifacts"][0]["parts"] == [{"text": "it is UTC"}]

@@ -117,7 +117,7 @@ def test_killed_in_a_stream_it_breaks_off_and_a_repeat_says_so(daemon: RunningDa
 
 @pytest.mark.parametrize("seen", [1, 2, 30])
 def test_who_goes_on_reading_after_a_restart_hears_the_end(daemon: RunningDaemon, seen: int) -> None:
-    """However much was read: the record has no more than the end."""
+    """The record has no more than the end, however much was read before."""
     begun = ask(daemon, "SendMessage", call("m", 60, returnImmediately=True))["task"]
     daemon.wait_for(lambda: counted(daemon) == 1)
     restart(daemon)
