@@ -176,11 +176,16 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
         return os.fdopen(descriptor, "a", encoding="utf-8", errors="replace")
 
 
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+"""What ends a line for some reader, or speaks to a terminal; a tab and a line feed do not."""
+
+
 class _Lines(logging.Formatter):
     """One record, one line; what follows in it is indented, so that nobody can write lines of others."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return super().format(record).replace("\n", "\n    ")
+        text = super().format(record).replace("\n", "\n    ")
+        return _CONTROL.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def _file(path: Path) -> logging.Handler:

@@ -177,7 +177,8 @@ class DrivenListeners:
         context.usage.include(answer.usage)
         if answer.unfinished:
             raise used_up()
-        return AgentResult(True, answer.text, None, time.monotonic() - began)
+        text = await self.emissions.answer(answer.text)
+        return AgentResult(True, text, None, time.monotonic() - began)
 
     def _prompt(self, name: str) -> str:
         return first_bytes(self._home / name, _MOST_PROMPT).decode("utf-8", "replace")

@@ -86,9 +86,11 @@ def test_the_operators_link_is_masked(logging_to: Path) -> None:
     assert "#k=[secret] now" in _written(logging_to, " now")
 
 
-def test_nobody_writes_lines_of_others(logging_to: Path) -> None:
-    logging.getLogger("worker").info("one\n2026-01-01 00:00:00 WARNING security: all is well")
+@pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x85", "\u2028", "\x1b[2K\x1b[G"])
+def test_nobody_writes_lines_of_others(logging_to: Path, end: str) -> None:
+    logging.getLogger("worker").info(f"one{end}2026-01-01 00:00:00 WARNING security: all is well")
     text = _written(logging_to, "all is well")
+    assert "\x1b" not in text and "\r" not in text and "one" in text
     assert len([line for line in text.splitlines() if not line.startswith("    ")]) == 1
 
 
