@@ -177,7 +177,7 @@ class _PrivateFile(logging.handlers.RotatingFileHandler):
 
 
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""What ends a line for some reader, or speaks to a terminal; a tab and a line feed do not."""
+"""Characters that end a line for some reader, or speak to a terminal; not a tab or a line feed."""
 
 
 class _Lines(logging.Formatter):
