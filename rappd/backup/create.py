@@ -23,6 +23,7 @@ from rappd.backup.secrets import MAX_BYTES, check_passphrase, seal
 from rappd.backup.selection import Selection, select
 from rappd.errors import ConflictError
 from rappd.store.connections import is_full
+from rappd.store.former_journal import check_journal
 from rappd.version import __version__
 from twins.eggs import integrity
 from twins.fs.atomic_file import atomic_file, settled
@@ -146,6 +147,7 @@ def _record(database: Path, folder: Path) -> Path | None:
             closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro", uri=True)) as source,
             closing(sqlite3.connect(copy)) as target,
         ):
+            check_journal(database, source)
             source.backup(target, pages=4096)
     except sqlite3.Error as error:
         if is_full(error):

@@ -26,6 +26,7 @@ from rappd.store.anchor import LOST
 from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile
 from rappd.store.connections import open_reading
+from rappd.store.former_journal import check_journal
 from rappd.store.schema import VERSION, version_of
 from twins.byte_sizes import format_bytes
 from twins.fs.refused_links import refused_links_of_home
@@ -119,6 +120,7 @@ def check_store(visit: CheckContext) -> Iterator[Finding]:
         yield Finding("Record", "bad", what, "end that program; what waits is then written by itself")
     try:
         with closing(open_database(path)) as connection:
+            check_journal(path, connection)
             anchor = _anchor_problems(visit, connection)
             verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
             records = connection.execute("SELECT coalesce(max(seq), 0) FROM events").fetchone()[0]

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from rappd.errors import StoreError
 from rappd.store import schema
+from rappd.store.former_journal import finish_journal
 
 T = TypeVar("T")
 
@@ -39,6 +40,7 @@ def open_writing(path: Path) -> sqlite3.Connection:
         # Beyond what the checkpointer lets the log grow to: else each start over would cut it off, only to write it anew.
         db.execute(f"PRAGMA journal_size_limit = {128 << 20}")
         db.execute("PRAGMA trusted_schema = OFF")
+        finish_journal(path, db)
         schema.bring_up_to_date(db)
     except BaseException:
         db.close()

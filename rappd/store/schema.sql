@@ -167,7 +167,7 @@ INSERT INTO inbox SELECT * FROM inbox_before;
 DROP TABLE inbox_before;
 
 -- version 7
--- For the former journal: its mark and the number of the last frame in the tables.
+-- For the former journal (``former_journal.py``): its mark and the number of the last frame in the tables.
 CREATE TABLE intake(mark BLOB NOT NULL, carried INTEGER NOT NULL) STRICT;
 INSERT INTO intake VALUES(randomblob(16), 0);
 
