@@ -108,6 +108,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/store/anchor_file.py",
         "rappd/store/connections.py",
         "rappd/store/write_ahead_log.py",
+        "rappd/store/former_journal.py",
         "rappd/daemon/startup.py",
         "rappd/tenants/autostart.py",
         "twins/trust/trust.py",
