@@ -218,20 +218,36 @@ class _Docs:
             texts = [one for one in typing.get_args(hint)[1:] if isinstance(one, str)]
             if texts:
                 return texts[0]
-        node = self._classes.get(payload.__name__) if payload.__module__ == self._module else None
+        node = self._declaring(payload, field.name)
         return _below(node, field.name) if node is not None else ""
 
     def line(self, payload: type, name: str) -> int | None:
-        node = self._classes.get(payload.__name__) if payload.__module__ == self._module else None
-        for one in node.body if node is not None else ():
-            if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.target.id == name:
-                return one.lineno
+        declaring = self._declaring(payload, name)
+        if declaring is not None:
+            return next(one.lineno for one in declaring.body if _declares(one, name))
+        node = self._node(payload)
         return node.lineno if node is not None else None
+
+    def _node(self, payload: type) -> ast.ClassDef | None:
+        return self._classes.get(payload.__name__) if payload.__module__ == self._module else None
+
+    def _declaring(self, payload: type, name: str) -> ast.ClassDef | None:
+        """The class of the file that says this field: the payload's own, or the nearest one that it inherits from."""
+        nodes = (self._node(one) for one in payload.__mro__)
+        return next((node for node in nodes if node and any(_declares(one, name) for one in node.body)), None)
+
+
+def _declares(statement: ast.stmt, name: str) -> bool:
+    return (
+        isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and statement.target.id == name
+    )
 
 
 def _below(node: ast.ClassDef, name: str) -> str:
     for one, after in zip(node.body, node.body[1:], strict=False):
-        if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name) and one.target.id == name:
+        if _declares(one, name):
             text = after.value if isinstance(after, ast.Expr) else None
             if isinstance(text, ast.Constant) and isinstance(text.value, str):
                 return inspect.cleandoc(text.value)

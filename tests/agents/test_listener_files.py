@@ -311,6 +311,18 @@ def test_state_that_json_would_change_is_refused(load: Load, value: str) -> None
         load(HEAD + source).instances[0].answer({"a": 1}, {"y": None})
 
 
+def test_inherited_field_has_the_text_and_the_line_of_the_class_that_says_it(load: Load) -> None:
+    base = "@dataclass\nclass Base:\n    a: int\n    'The first.'\n    b: int = 1\n    'Of the base.'\n\n"
+    own = (
+        P.replace("class P:", "class P(Base):") + "    b: int = 2\n    'Its own.'\n\ndef handle(p: P): ...\n"
+    )
+    form = form_of(load(HEAD + base + own))
+    assert [(one.name, one.doc) for one in form.fields] == [("a", "The first."), ("b", "Its own.")]
+    wrong = HEAD + base.replace("a: int", "a: bytes") + own
+    (found,) = load(wrong).quarantined
+    assert found.line is not None and wrong.splitlines()[found.line - 1] == "    a: bytes"
+
+
 def test_field_that_may_be_none_is_none_where_it_was_left_out(load: Load) -> None:
     source = P.replace("@dataclass", "@dataclass(kw_only=True, frozen=True, slots=True)")
     loaded = load(
