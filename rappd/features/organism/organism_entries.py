@@ -101,8 +101,9 @@ class StructureOperations:
         """The organism in force: each entry with its `state`, `not_named` of what is here and not offered, and the file's `faults` and `notes`."""
         current = self._organism.current
         sections = plain(current)
+        installed = self._rows()
         sections["listeners"] = [
-            {**one, "state": self._state_of(entry)}
+            {**one, "state": _state_of(entry, installed)}
             for one, entry in zip(sections.get("listeners", ()), current.listeners or (), strict=True)
         ]
         sections["agents"] = [
@@ -129,7 +130,7 @@ class StructureOperations:
             "faults": [_place(one) for one in self._organism.faults],
             "notes": [_place(one) for one in self._organism.notes],
             **sections,
-            "not_named": [row["name"] for row in self._rows() if row["name"] and not row["offered"]],
+            "not_named": [row["name"] for row in installed if row["name"] and not row["offered"]],
         }
         return cast(OrganismShown, shown)  # sections are as the file has them
 
@@ -208,8 +209,9 @@ class StructureOperations:
     def _not_ready(self, organism: Organism) -> list[EntryNotReady]:
         """Blocks on the disk."""
         found: list[EntryNotReady] = []
+        installed = self._rows()
         for listener in organism.listeners or ():
-            state = self._state_of(listener)
+            state = _state_of(listener, installed)
             if state != "ready":
                 found.append({"kind": "listener", "name": listener.name, "state": state})
         for agent in organism.agents or ():
@@ -225,12 +227,13 @@ class StructureOperations:
             return "without its prompt"
         return "ready" if self._endpoints.named(HOST, name) else "not ready"
 
-    def _state_of(self, entry: ListedListener) -> str:
-        """ "ready", or why an entry gives nothing."""
-        for row in self._rows():
-            if row["file"] == entry.file if entry.file else row["name"].casefold() == entry.name.casefold():
-                return "ready" if row["name"] else "quarantined"
-        return "not installed"
+
+def _state_of(entry: ListedListener, installed: list[AgentRow]) -> str:
+    """ "ready", or why an entry gives nothing."""
+    for row in installed:
+        if row["file"] == entry.file if entry.file else row["name"].casefold() == entry.name.casefold():
+            return "ready" if row["name"] else "quarantined"
+    return "not installed"
 
 
 def _place(fault: Fault) -> PlaceInFile:

@@ -61,6 +61,13 @@ def test_only_what_the_file_names_is_offered_and_the_rest_is_listed(daemon: Runn
     daemon.wait_for(lambda: "Note" in names(daemon), what="all that is installed")
 
 
+def test_a_list_as_long_as_the_file_may_be_is_shown(daemon: RunningDaemon) -> None:
+    write(daemon, "listeners:\n  - name: Dice\n" + "".join(f"  - name: a{n}\n" for n in range(3500)))
+    daemon.post("/organism/reload", {}, control=True)
+    listed = daemon.get("/organism", control=True).json()["listeners"]
+    assert [one["state"] for one in listed] == ["ready"] + ["not installed"] * 3500
+
+
 def test_what_is_no_file_is_a_fault_and_never_waited_for(daemon: RunningDaemon) -> None:
     path = daemon.home / "organism.yaml"
     write(daemon, "listeners: [{name: Dice}]")
