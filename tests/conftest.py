@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 
 import pytest
+from fixtures.agent_names import agent_names
 from fixtures.bounded_tests import bound_coroutines, pytest_pyfunc_call
 from fixtures.forked_run import processes, run_by_forks, tell_by
 from fixtures.ordering_plugin import longest_first
@@ -20,6 +21,7 @@ from fixtures.time_report import (
 from hypothesis import settings
 
 __all__ = [  # fixtures and rules for every test
+    "agent_names",
     "nobody_python",
     "pytest_pyfunc_call",
     "pytest_runtest_logreport",

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,6 @@ import msgspec
 import pytest
 from lxml import etree
 
-import agents
-from agents.compat import install_shims
-from agents.compat.finder import PACKAGES
 from agents.contract import contract_tests
 from agents.contract.loaded_file import LoadedFile
 from agents.contract.loading import load_agent_file
@@ -84,19 +81,7 @@ async def draw(payload: Draw) -> str:
 
 
 @pytest.fixture
-def shims(tmp_path: Path) -> Iterator[None]:
-    """Names that agent files import, in this process as in a worker; other files tested in it know none of them."""
-    finders, path, beside, known = sys.meta_path[:], sys.path[:], list(agents.__path__), set(sys.modules)
-    install_shims(workspace=None, agents_dir=tmp_path, data_dir=tmp_path)
-    yield
-    sys.meta_path[:], sys.path[:], agents.__path__[:] = finders, path, beside
-    for name in set(sys.modules) - known:
-        if name.partition(".")[0] in PACKAGES:
-            del sys.modules[name]
-
-
-@pytest.fixture
-def load(tmp_path: Path, shims: None) -> Load:
+def load(tmp_path: Path, agent_names: None) -> Load:
     def load_(source: str, name: str = "shape_listener.py") -> LoadedFile:
         return load_agent_file(tmp_path / name, source=textwrap.dedent(source).encode(), folder=tmp_path)
 
@@ -348,7 +333,7 @@ def test_listener_works_without_rappd(tmp_path: Path) -> None:
     assert done.stdout == "0.3\n"
 
 
-@pytest.mark.usefixtures("shims")
+@pytest.mark.usefixtures("agent_names")
 def test_contract_tests_try_the_example() -> None:
     library = Path(contract_tests.__file__).parents[1] / "library"
     found = contract_tests.run(library / "calculator_listener.py", library)

@@ -13,7 +13,6 @@ from lxml import etree
 from msgspec.structs import replace
 
 import agents.primitives
-from agents.compat import install_shims
 from agents.contract.loading import load_agent_file
 from agents.listener import declared
 from agents.runtimes.python.pools.answers import EmittedPayload
@@ -295,6 +294,7 @@ def test_listeners_hear_of_starts_joins_heartbeats_cleared_contexts_and_ends(
     daemon.wait_for(lambda: heard().count("Boot(") == 2, what="the second start")
 
 
+@pytest.mark.usefixtures("agent_names")
 @pytest.mark.parametrize(
     ("source", "told"),
     [
@@ -311,7 +311,6 @@ def test_listeners_hear_of_starts_joins_heartbeats_cleared_contexts_and_ends(
     ids=["its category", "other fields", "a primitive"],
 )
 def test_listener_takes_no_payload_that_core_answers(tmp_path: Path, source: str, told: str) -> None:
-    install_shims(workspace=None, agents_dir=tmp_path, data_dir=tmp_path)
     loaded = load_agent_file(tmp_path / "x_listener.py", source=(HEAD + source).encode(), folder=tmp_path)
     assert told in loaded.quarantined[0].reason
 
