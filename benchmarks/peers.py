@@ -10,15 +10,12 @@ import time
 from contextlib import AsyncExitStack
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from benchmarks import bare_line
 from benchmarks.bare_line import OURS, THEIRS
 from benchmarks.daemon import BenchDaemon, free_port, pin
-
-if TYPE_CHECKING:
-    from rappd.features.peers.pairing_operations import PairingOperations
 from rappd.daemon.app import Daemon
+from rappd.features.peers.pairing_operations import PairingOperations
 
 _AGENT = """
 from agents.basic_agent import BasicAgent
