@@ -25,8 +25,8 @@ from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body, whole_body
 from rappd.listeners.event_stream import EventStream, last_seen, opened, with_beats
 from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, caller
-from rappd.listeners.listener_stop import until_stopped
 from rappd.listeners.programs import BRAINSTEM, TWIN, Program, Target, UnknownModelError
+from rappd.listeners.request_end import until_stopped
 from rappd.tenants.tenant import HOST
 from rappd.version import __version__
 

@@ -17,11 +17,11 @@ from envelopes.errors import ReportableError
 from rappd.dispatch.paused_turns import NoSuchCallError
 from rappd.dispatch.turns import Turn
 from rappd.listeners.bodies import ok
-from rappd.listeners.listener_stop import until_stopped
 from rappd.listeners.openai import begin_turn, pieces
 from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken
 from rappd.listeners.program_turns import reply_of
 from rappd.listeners.programs import Program, refused, target_of, targets
+from rappd.listeners.request_end import until_stopped
 
 routes = web.RouteTableDef()
 

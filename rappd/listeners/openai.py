@@ -25,10 +25,10 @@ from rappd.dispatch.turns import Turn
 from rappd.errors import NotFoundError, RappdError
 from rappd.listeners.bodies import JSON, ok
 from rappd.listeners.event_stream import EventStream, opened
-from rappd.listeners.listener_stop import until_stopped
 from rappd.listeners.program_requests import cancel_when_gone, json_body, raw_body, spoken
 from rappd.listeners.program_turns import begin, reply_of, session_of, turn_id
 from rappd.listeners.programs import BRAINSTEM, Program, Target, refused, speaking_for, target_of, targets
+from rappd.listeners.request_end import until_stopped
 from rappd.store.inbox_table import latest_of_beginning
 from rappd.transcript.model_history import history_of
 

@@ -26,7 +26,6 @@ from rappd.dispatch.turns import Turn
 from rappd.errors import ConflictError, NotFoundError
 from rappd.listeners.bodies import ok
 from rappd.listeners.event_stream import opened
-from rappd.listeners.listener_stop import until_stopped
 from rappd.listeners.openai import (
     PROTOCOL,
     begin_turn,
@@ -43,6 +42,7 @@ from rappd.listeners.program_requests import cancel_when_gone, json_body, spoken
 from rappd.listeners.program_turns import RefusedTurnError, reply_of
 from rappd.listeners.programs import BRAINSTEM, Program, speaking_for, target_of
 from rappd.listeners.recorded_program_turns import resumed
+from rappd.listeners.request_end import until_stopped
 from rappd.store.conversation_table import TurnStart, asked_query, remove, turns_query
 from rappd.transcript.model_history import history_of
 

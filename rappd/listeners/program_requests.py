@@ -17,8 +17,8 @@ from rappd.features.programs.program_record import STRANGER
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import body_of, object_in, whole_body
 from rappd.listeners.federation.callers import FEDERATION
-from rappd.listeners.listener_stop import end, until_stopped, was_ended
 from rappd.listeners.programs import Program, program_of, refused
+from rappd.listeners.request_end import end, until_stopped, was_ended
 
 MOST_AT_ONCE = 5 << 20
 """Bytes of a request from elsewhere."""

@@ -31,7 +31,7 @@ from rappd.listeners.federation.callers import FEDERATION, HELLO_LIMIT, NODE_ID,
 from rappd.listeners.federation.envelopes import FOR_BATCHES
 from rappd.listeners.federation.operation_routes import routes_of
 from rappd.listeners.later_routes import PROGRAMS, shapes_of
-from rappd.listeners.listener_stop import end_at_stop
+from rappd.listeners.request_end import end_at_stop
 from rappd.transcript.frames import RecordedConversations
 from twins.trust.trust import Trust
 

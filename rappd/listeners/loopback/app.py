@@ -12,11 +12,11 @@ from rappd.listeners import later_routes
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import SHAPES
 from rappd.listeners.later_routes import PROGRAMS, shapes_of
-from rappd.listeners.listener_stop import end_at_stop
 from rappd.listeners.loopback import chat, health
 from rappd.listeners.loopback.operation_routes import routes_of, routes_of_twins
 from rappd.listeners.loopback.request_guard import HOSTS, TENANT, guard, under_twins
 from rappd.listeners.loopback.route_groups import add_grouped
+from rappd.listeners.request_end import end_at_stop
 from rappd.tenants.tenant import Tenant
 
 _OF_TWINS = ("loopback.login", "loopback.voice_routes", "loopback.services")
