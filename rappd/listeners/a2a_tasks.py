@@ -175,6 +175,9 @@ class Tasks:
         Raises ``ReportableError`` where the end is not known.
         """
         turn = self._turns.lately(self._program.sender, found.id)
+        if turn is None and not found.is_over:  # it ended since, and is not kept: it told nothing
+            found = await self.get(found.id)
+            turn = self._turns.lately(self._program.sender, found.id)
         number = turn.number if turn is not None else after or 0
         text = ""
         if after is None:
