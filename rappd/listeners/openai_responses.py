@@ -132,6 +132,8 @@ async def show(request: web.Request, program: Program) -> web.StreamResponse:
     found = await _recorded(program, request.match_info["id"])
     if request.query.get("stream") == "true":
         turn = program.daemon.dispatcher.guests_turns.lately(program.sender, found.turn)
+        if turn is None and found.answer is None:  # it ended since, and is not kept: it told nothing
+            found = await _recorded(program, request.match_info["id"])
         after = request.query.get("starting_after", "")
         return await _events_again(request, found, turn, int(after[:6]) if after.isdecimal() else -1)
     return ok(_shown(found))
