@@ -19,7 +19,7 @@ from agents.contract.agent import QUARANTINED_CODE, Agent, Failure, FileState, K
 from agents.contract.declared_needs import Declared, declared_in
 from agents.contract.file_discovery import AgentFile
 from agents.contract.imported_files import Neighbours
-from agents.contract.may_run import SHIPPED, Allowed, Origin, Refused, Trust, Verdict
+from agents.contract.may_run import SHIPPED, Allowed, Refused, Trust, Verdict
 from agents.contract.shipped_descriptions import description_of, needs_of
 from agents.errors import AgentError, CallTimeoutError, WorkerDiedError
 from agents.runtimes.python.pools.answers import reader_of_descriptions, reader_of_texts
@@ -179,7 +179,7 @@ class AgentDescriber:
 
     async def _from_copy(self, broken: CheckedFile, outcome: dict[str, Any]) -> FileState | None:
         """The last good version of a file that is broken at the start, if a copy of it was kept that may run."""
-        kept = self._copy_path(*broken.key)
+        kept = await in_file_pool(self._newest_copy, broken.key)
         copy = AgentFile(broken.file.rel, broken.file.path, _NO_STAMP, self._storage.files)
         earlier = await in_file_pool(self.check, broken.key, copy, kept)
         if not earlier.content or not isinstance(earlier.verdict, Allowed) or earlier.declared.fault:
@@ -349,18 +349,38 @@ class AgentDescriber:
             for item in outcome.get("agents", ())
         ]
 
-    def _copy_path(self, origin: Origin, rel: str) -> Path:
-        name = hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
-        return self._storage.kept / f"{name}.py"
+    def _copies(self, key: Key) -> Path:
+        """The folder with the copies of a file's good versions."""
+        origin, rel = key
+        return self._storage.kept / hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
+
+    def _newest_copy(self, key: Key) -> Path:
+        """The newest copy, which need not be there."""
+        folder = self._copies(key)
+        found = self._storage.files.files(folder, lambda name: name.endswith(".py"), lambda _: False)
+        newest = max(found, key=lambda one: one[1].st_mtime_ns, default=None)
+        return folder / newest[0] if newest else _single(folder)
 
     def _keep_copy(self, one: CheckedFile) -> str:
-        target = self._copy_path(*one.key)
+        """The path of a copy of this version. The one before stays: a call of it may have begun."""
+        files, folder = self._storage.files, self._copies(one.key)
+        target = folder / f"{one.sha256[:16]}.py"
+        stay = {target.name, self._newest_copy(one.key).name}
         try:
-            self._storage.files.write_unsynced(target, one.content)
+            files.write_unsynced(target, one.content)
+            for name in files.names(folder):
+                if name not in stay:
+                    files.remove(folder / name, missing_ok=True)
+            files.remove(_single(folder), missing_ok=True)
         except OSError as error:
             log.warning("no copy of %s kept: %s", one.file.rel, error)
             return ""
         return str(target)
+
+
+def _single(folder: Path) -> Path:
+    """The only copy of a file, as earlier versions of rappd kept it."""
+    return folder.with_suffix(".py")
 
 
 async def _at_hand(outcome: dict[str, Any]) -> dict[str, Any]:

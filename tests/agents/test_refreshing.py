@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agents.contract.agent import Folder
-from agents.contract.description import AgentStorage
+from agents.contract.description import AgentDescriber, AgentStorage
+from agents.contract.file_discovery import find_agent_files
 from agents.contract.imported_files import Neighbours
 from agents.contract.may_run import YOURS, Allowed, Quarantined, Verdict
 from agents.contract.registry import AgentRegistry
@@ -71,3 +72,38 @@ async def test_refresh_that_is_cut_off_leaves_other_rules_to_the_next(tmp_path: 
     await registry.refresh()
     assert (registry.waiting(), registry.unavailable()) == ([], ["cook_agent.py"])
     assert registry.rules_seen[0] is rules.current
+
+
+class SwiftPools(StuckPools):
+    """Workers that find an agent in each file."""
+
+    async def request(self, op: str, body: dict[str, Any], **_: object) -> Any:
+        cook = {
+            "name": "Cook",
+            "tool_name": "Cook",
+            "description": "",
+            "parameters": {},
+            "class_name": "Cook",
+        }
+        return [{"agents": [cook], "quarantined": [], "failure": None, "waits": False} for _ in body["files"]]
+
+
+async def test_version_is_kept_while_calls_of_it_may_have_begun(tmp_path: Path) -> None:
+    agents, rules = tmp_path / "agents", Rules()
+    rules.current = []
+    agents.mkdir()
+    files = SafeTree(tmp_path)
+    storage = AgentStorage(files, tmp_path / "kept", tmp_path / "deps", Neighbours(files, agents, ()))
+    describer = AgentDescriber(SwiftPools(), storage, rules, None)
+    before = None
+    for text in ("first", "second", "third"):
+        (agents / "cook_agent.py").write_text(text)
+        (file,) = find_agent_files(agents, files)
+        ((agent,),) = [
+            state.agents for state in (await describer.describe([((YOURS, file.rel), file)], {})).values()
+        ]
+        assert Path(agent.kept).read_text() == text
+        if before is not None:
+            assert Path(before[0].kept).read_text() == before[1], "a call of it finds what it was made for"
+        before = agent, text
+    assert len(list((tmp_path / "kept").rglob("*.py"))) == 2, "those before are gone"
