@@ -14,7 +14,7 @@ import pytest
 
 SMALL = 60
 """Lines. What is smaller and serves one other module belongs into that one, as a rule."""
-MOST_SMALL = 29
+MOST_SMALL = 24
 """A change that adds one raises the number and says why here; one that folds one lowers it.
 
 One more for `retention.py`: a rule that is looked for by its name.

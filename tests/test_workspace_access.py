@@ -183,7 +183,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/features/conversations/picture_files.py",
         "rappd/cli/service.py",
         "rappd/features/threads/cli.py",
-        "rappd/features/twins/souls_cli.py",
+        "rappd/features/twins/cli.py",
         "rappd/features/workflows/cli.py",
         "rappd/features/cartridges/file_actions.py",
         "rappd/features/eggs/merging.py",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from functools import wraps
+from typing import Any, ParamSpec, TypeVar
 
 from agents.storage import json_store
-from agents.storage.call_compat import file_and_content, file_named, otherwise
 from agents.storage.memory import (
     DEFAULT_MARKER_GUID,
     SHARED_FILE,
@@ -16,7 +17,7 @@ from agents.storage.memory import (
     partition,
     read_memories,
 )
-from agents.storage.paths import Parts, file_parts, parts_of
+from agents.storage.paths import Parts, UnsafePathError, file_parts, parts_of
 from agents.storage.safe_fs import SafeTree
 
 BINARY_SUFFIXES = (
@@ -50,6 +51,76 @@ class ListedName(str):
     @property
     def name(self) -> str:
         return str(self)
+
+
+_DIRECTORY = ("directory_name", "directory", "dir_name")
+_FILE = ("file_name", "filename", "file_path", "path", "name")
+_CONTENT = ("content", "data", "file_content")
+
+
+def _file_named(call: str, given: tuple[Any, ...], named: dict[str, Any]) -> Parts:
+    """The file that ``(path)`` or ``(directory, file)`` names, by position or keyword.
+
+    Raises ``TypeError`` when it is neither, ``UnsafePathError`` when the name leads out.
+    """
+    directory, file = _popped(named, _DIRECTORY), _popped(named, _FILE)
+    if named:
+        raise TypeError(f"{call}() got an unexpected argument {next(iter(named))!r}")
+    names = [*([directory] if directory is not _NOT_GIVEN else []), *given]
+    names += [file] if file is not _NOT_GIVEN else []
+    if not 1 <= len(names) <= 2:
+        raise TypeError(f"{call}() takes a path, or a directory and a file name; {len(names)} were given")
+    return file_parts(*names)
+
+
+def _file_and_content(call: str, given: tuple[Any, ...], named: dict[str, Any]) -> tuple[Parts, Any]:
+    """The same with content behind it: ``(path, content)`` or ``(directory, file, content)``."""
+    content = _popped(named, _CONTENT)
+    if content is _NOT_GIVEN:
+        if not given:
+            raise TypeError(f"{call}() needs content")
+        *rest, content = given
+        given = tuple(rest)
+    return _file_named(call, given, named), content
+
+
+def _popped(named: dict[str, Any], names: tuple[str, ...]) -> Any:
+    for name in names:
+        if name in named:
+            return named.pop(name)
+    return _NOT_GIVEN
+
+
+_NOT_GIVEN: Any = object()
+
+
+_log = logging.getLogger(__name__)
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+_A = TypeVar("_A")
+
+
+def _otherwise(answer: Callable[[], _A], doing: str) -> Callable[[Callable[_P, _R]], Callable[_P, _R | _A]]:
+    """For methods that agents call: a refused path, or what the disk refuses, is logged and ``answer()``.
+
+    A file that is not there is not worth a line in the log.
+    """
+
+    def deciding(call: Callable[_P, _R]) -> Callable[_P, _R | _A]:
+        @wraps(call)
+        def answered(*args: _P.args, **kwargs: _P.kwargs) -> _R | _A:
+            try:
+                return call(*args, **kwargs)
+            except FileNotFoundError:
+                return answer()
+            except (UnsafePathError, OSError, ValueError) as error:
+                _log.warning("Storage could not %s: %s", doing, error)
+                return answer()
+
+        return answered
+
+    return deciding
 
 
 class StorageManager:
@@ -89,14 +160,14 @@ class StorageManager:
             self._begin_memory()
         return self._memory.accepted
 
-    @otherwise(dict, "read JSON")
+    @_otherwise(dict, "read JSON")
     def read_json(self, file_path: Any = None) -> Any:
         """The memories, or the JSON value in ``file_path``; {} when there is none or it cannot be read."""
         if file_path is None:
             return read_memories(self._tree, self._memory)
         return json_store.read(self._tree, file_parts(file_path), objects_only=False)
 
-    @otherwise(bool, "write JSON")
+    @_otherwise(bool, "write JSON")
     def write_json(self, data: Any, file_path: Any = None) -> bool:
         """Replace the memories, or the value in ``file_path``. False when it could not be written."""
         parts, objects_only = self._json_file(file_path)
@@ -114,46 +185,46 @@ class StorageManager:
         except _MutatorError as raised:
             raise raised.error from None
 
-    @otherwise(bool, "update JSON")
+    @_otherwise(bool, "update JSON")
     def _update_json(self, mutator: Callable[[Any], Any], file_path: Any) -> bool:
         parts, objects_only = self._json_file(file_path)
         json_store.update(self._tree, parts, mutator, objects_only=objects_only)
         return True
 
-    @otherwise(bool, "write a file")
+    @_otherwise(bool, "write a file")
     def write_file(self, *where_and_content: Any, **named: Any) -> bool:
         """``(path, content)`` or ``(directory_name, file_name, content)``.
 
         Content is text, bytes, something with ``read()``, or a value to be written as JSON.
         """
-        parts, content = file_and_content("write_file", where_and_content, named)
+        parts, content = _file_and_content("write_file", where_and_content, named)
         self._tree.write(parts, _as_bytes(content))
         return True
 
-    @otherwise(lambda: None, "read a file")
+    @_otherwise(lambda: None, "read a file")
     def read_file(self, *where: Any, **named: Any) -> str | bytes | None:
         """``(path)`` or ``(directory_name, file_name)``: text, bytes for ``BINARY_SUFFIXES``, or None."""
-        parts = file_named("read_file", where, named)
+        parts = _file_named("read_file", where, named)
         content = self._tree.read(parts, max_bytes=None)
         binary = parts[-1].lower().endswith(BINARY_SUFFIXES)
         return content if binary else content.decode("utf-8", "replace")
 
-    @otherwise(lambda: None, "read a file")
+    @_otherwise(lambda: None, "read a file")
     def read_file_binary(self, *where: Any, **named: Any) -> bytes | None:
-        return self._tree.read(file_named("read_file_binary", where, named), max_bytes=None)
+        return self._tree.read(_file_named("read_file_binary", where, named), max_bytes=None)
 
-    @otherwise(bool, "look for a file")
+    @_otherwise(bool, "look for a file")
     def file_exists(self, *where: Any, **named: Any) -> bool:
-        self._tree.stat(file_named("file_exists", where, named))
+        self._tree.stat(_file_named("file_exists", where, named))
         return True
 
-    @otherwise(bool, "delete a file")
+    @_otherwise(bool, "delete a file")
     def delete_file(self, *where: Any, **named: Any) -> bool:
         """True when the file was there and is gone."""
-        self._tree.remove(file_named("delete_file", where, named))
+        self._tree.remove(_file_named("delete_file", where, named))
         return True
 
-    @otherwise(list, "list a folder")
+    @_otherwise(list, "list a folder")
     def list_files(self, directory_name: Any = "", auto_create: bool = False) -> list[ListedName]:
         """The names in a folder. ``auto_create`` makes the folder when it is missing."""
         parts = parts_of(directory_name)
@@ -161,12 +232,12 @@ class StorageManager:
             self._tree.make_folder(parts)
         return [ListedName(*entry) for entry in self._tree.entries(parts)]
 
-    @otherwise(bool, "make a folder")
+    @_otherwise(bool, "make a folder")
     def ensure_directory_exists(self, directory_name: Any) -> bool:
         self._tree.make_folder(parts_of(directory_name))
         return True
 
-    @otherwise(lambda: None, "find a file")
+    @_otherwise(lambda: None, "find a file")
     def generate_download_url(
         self, directory: Any, filename: Any = None, expiry_minutes: int = 30
     ) -> str | None:
@@ -175,10 +246,10 @@ class StorageManager:
         self._tree.stat_file(parts)
         return self._tree.root.absolute().joinpath(*parts).as_uri()
 
-    @otherwise(lambda: None, "look at a file")
+    @_otherwise(lambda: None, "look at a file")
     def get_file_properties(self, *where: Any, **named: Any) -> dict[str, Any] | None:
         """``{name, size, content_type, last_modified (ISO 8601, UTC), etag}``, or None."""
-        parts = file_named("get_file_properties", where, named)
+        parts = _file_named("get_file_properties", where, named)
         found = self._tree.stat_file(parts)
         return {
             "name": parts[-1],
@@ -197,7 +268,7 @@ class StorageManager:
             return self._memory.parts, True
         return file_parts(file_path), False
 
-    @otherwise(lambda: None, "begin a memory")
+    @_otherwise(lambda: None, "begin a memory")
     def _begin_memory(self) -> None:
         try:
             self._tree.stat(self._memory.parts)

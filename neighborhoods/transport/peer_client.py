@@ -28,8 +28,7 @@ from neighborhoods.errors import (
 from neighborhoods.peer import Peer
 from neighborhoods.transport.connector import CONNECT_SECONDS, Connector
 from neighborhoods.transport.exchanges import Exchange, Exchanges
-from neighborhoods.transport.file_upload import upload
-from neighborhoods.transport.http_client import session, whole
+from neighborhoods.transport.http_client import session, upload, whole
 from neighborhoods.transport.open_connection_delivery import bring
 from neighborhoods.transport.peer_connection import (
     GOING_AWAY,

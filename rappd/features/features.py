@@ -29,7 +29,7 @@ from rappd.features.neighborhoods.places import PlaceOperations
 from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
-from rappd.features.organism.graph_operation import GraphOperations
+from rappd.features.organism.graph import GraphOperations
 from rappd.features.organism.operations import OrganismOperations
 from rappd.features.organism.organism_entries import StructureOperations
 from rappd.features.organism.privileged import PrivilegedOperations

@@ -8,12 +8,17 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
+from envelopes.codecs import emergence
+from envelopes.envelope import PATH, THREAD, Envelope
 from envelopes.errors import ReportableError
+from neighborhoods.delivery.outbox import Outbox
 from neighborhoods.durable_tables import WAITING
+from neighborhoods.peer_store import PeerStore
+from rappd.dispatch.dispatcher import Dispatcher
 from rappd.errors import RappdError
 from rappd.features.eggs.received import ReceivedEggs
 from rappd.federation.assembly import FederationAssembly
-from rappd.federation.crash_recovery import requeue_interrupted_calls
+from rappd.federation.local_node import LocalNode
 from rappd.store.connections import explain
 from rappd.store.inbox_table import DONE_KEPT_SECONDS, Unfinished
 from rappd.store.outbox_table import CallTable
@@ -25,6 +30,9 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
 TIDY_SECONDS = 6 * 3600.0
+_DAY = 86_400
+_KNOWN_DAYS = 7
+"""Less than a peer remembers what it has done: sent again later, it might do it twice."""
 
 
 class FederationService:
@@ -88,7 +96,7 @@ class FederationService:
                 changes = await open_parts(m, self.port)
                 unfinished = await m.tables.inbox.unfinished()
                 calls = CallTable(m.store)
-                await requeue_interrupted_calls(m.node, m.peer_store, m.dispatcher, calls, m.outbox.now())
+                await _requeue_interrupted_calls(m.node, m.peer_store, m.dispatcher, calls, m.outbox.now())
             except (ReportableError, OSError) as error:
                 problem = (
                     error if isinstance(error, ReportableError) else explain(error, m.node.home.database)
@@ -158,3 +166,25 @@ def _opening() -> Callable[[FederationAssembly, int], Awaitable[PeerChanges]]:
     from rappd.federation.opening import open_parts
 
     return open_parts
+
+
+async def _requeue_interrupted_calls(
+    node: LocalNode, peers: PeerStore, dispatcher: Dispatcher, calls: CallTable, outbox: Outbox
+) -> None:
+    """Sends them once more with the same id: the peer answers what it has done, and does what never came.
+
+    To be called before this machine makes new ones.
+    """
+    since = time.time_ns() // 1000 - _KNOWN_DAYS * _DAY * 1_000_000
+    for body in await calls.unanswered(node.id, since):
+        asked = emergence.decode(body, max_bytes=len(body))
+        peer = peers.by_prefix(asked.recipient.rpartition("_")[2])
+        if peer is None:
+            refusal = asked.refusal(500, "This machine was stopped before the answer came.", "interrupted")
+            await dispatcher.record_reply(refusal, asked.thread, late=True)
+            continue
+        kept = {name: value for name, value in asked.extensions.items() if name != THREAD}
+        sent = {THREAD: asked.thread, PATH: [node.identity.fingerprint[:16]], **kept}
+        again = Envelope(asked.id, asked.sender, asked.recipient, asked.verb, asked.data, sent)
+        what = str(asked.data.get("user_input") or asked.data.get("agent") or "")[:120]
+        await outbox.put(peer.fingerprint, again, what, node.keep_seconds)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import agents
 from agents.contract.loading import code_of, compile_library
-from agents.runtimes.python.worker.preload import load
+from agents.runtimes.python.worker.zygote import load_modules
 
 LIBRARY = Path(next(iter(agents.__path__))) / "library"
 
 
 def test_the_code_of_a_shipped_file_is_made_once() -> None:
-    assert load(["agents.contract.loading:compile_library"]) == {}
+    assert load_modules(["agents.contract.loading:compile_library"]) == {}
     path = LIBRARY / "twin_agent.py"
     assert code_of(path, path.read_bytes()) is code_of(path, path.read_bytes())
 
@@ -28,4 +28,6 @@ def test_other_content_or_another_file_gets_its_own_code() -> None:
 
 
 def test_what_cannot_be_called_is_told() -> None:
-    assert load(["agents.contract.loading:no_such_thing"]).keys() == {"agents.contract.loading:no_such_thing"}
+    assert load_modules(["agents.contract.loading:no_such_thing"]).keys() == {
+        "agents.contract.loading:no_such_thing"
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from rappd.listeners.loopback.route_groups import add_grouped
+from rappd.listeners.loopback.app import add_grouped
 
 ROUTES = [
     ("GET", "/"),

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import quote
 
 import click
 
+from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.command_parameters import Argument
 from rappd.cli.completion_names import twin_names
-from rappd.cli.console import dim, print_out, strip_control
-from rappd.cli.printer import Printer
+from rappd.cli.console import dim, print_out, status_mark, strip_control
+from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import ConflictError
+from rappd.errors import ConflictError, NotFoundError, UsageProblemError
 from rappd.features.conversations.cli import ChatTarget, talk, talks
-from rappd.features.twins.buddies_cli import BUDDY_VERBS
 from rappd.features.twins.checkpoints_cli import CHECKPOINT_VERBS
 from rappd.features.twins.client import Answer, client, in_path
-from rappd.features.twins.souls_cli import soul, text_of
 from rappd.features.twins.states_cli import archive, purge, unarchive
 from rappd.features.twins.text import (
     handle,
     show_archived,
     show_done,
+    show_history,
     show_one,
     show_purged,
     show_tree,
@@ -35,6 +38,9 @@ from rappd.features.twins.text import (
 _Name = Annotated[str, Argument(shell_complete=twin_names)]
 
 _LEFT_SHOWN = 10
+
+_NAME = click.argument("name", shell_complete=twin_names)
+_TEXT = click.argument("text", required=False, default="")
 
 
 @click.group(cls=SuggestingGroup)
@@ -149,5 +155,114 @@ def lineage(name: str, printer: Printer) -> None:
     printer.result(found, show_tree, found["lineage"])
 
 
-for verb in (soul, archive, unarchive, purge, *CHECKPOINT_VERBS, *BUDDY_VERBS):
+def _verb(action: str, about: str, *parameters: Callable[..., Any]) -> click.Command:
+    """The command that does an action with a buddy."""
+
+    def act(name: str, printer: Printer, text: str = "", kind: str = "") -> int:
+        found = client().do("buddies.act", twin=in_path(name), action=action, text=text, kind=kind)
+        return _tell(found, printer)
+
+    command: Callable[..., Any] = act
+    for each in (JSON, *reversed(parameters), _NAME):
+        command = each(command)
+    return click.command(action, help=about)(command)
+
+
+@twins.command()
+@_NAME
+def status(name: str, printer: Printer) -> int:
+    """Show how a buddy is: stage, mood, energy, experience."""
+    return _tell(client().do("buddies.status", twin=in_path(name)), printer)
+
+
+_BUDDY_VERBS = (
+    _verb("feed", "Feed a buddy. An egg hatches with its first food."),
+    _verb("pet", "Pet a buddy; its mood rises."),
+    _verb("explore", "Let a buddy look around this home."),
+    _verb("post", "Let a buddy post. It takes energy, and TEXT stays on this machine.", _TEXT),
+    _verb("comment", "Let a buddy comment. It takes energy, and TEXT stays on this machine.", _TEXT),
+    _verb("heartbeat", "Let a buddy live one frame more."),
+    _verb(
+        "remember",
+        "Give a buddy something to remember. It keeps the latest hundred.",
+        click.argument("text"),
+        click.option("--kind", default="", help="What kind of memory: fact, preference …"),
+    ),
+    _verb(
+        "recall",
+        "Show what a buddy remembers, or the memories that have all the WORDS.",
+        click.argument("text", required=False, default="", metavar="[WORDS]"),
+    ),
+)
+
+
+def _tell(found: Answer, printer: Printer) -> int:
+    """Says what came of it; returns the exit code: 9 when it was not in a state to do it."""
+    printer.result({"twin": found}, _show_buddy, found)
+    return 0 if found["done"] else ConflictError.exit_code
+
+
+def _show_buddy(found: Answer) -> None:
+    buddy = found["buddy"]
+    print_out(f"{status_mark('good' if found['done'] else 'note')} {strip_control(found['message'])}")
+    if buddy["stage"] != "egg":
+        print_out(dim(f"  {buddy['stage']}, mood {buddy['mood']:g}, energy {buddy['energy']:g}, "
+                f"experience {buddy['xp']:g}"))  # fmt: skip
+
+
+@twins.command()
+@_NAME
+@click.option(
+    "--edit", "file", metavar="FILE", default="", help="Put a text in force; - reads it from stdin."
+)
+@click.option("--reason", default="", help="Why it is edited; kept with the soul before.")
+@click.option("--history", is_flag=True, help="The souls before.")
+@click.option("--restore", "number", type=click.IntRange(1), metavar="N", help="Put soul N in force again.")
+def soul(name: str, file: str, reason: str, history: bool, number: int | None, printer: Printer) -> None:
+    """Print a twin's soul, or change it. The next turn goes by the new one."""
+    if bool(file) + history + (number is not None) > 1:
+        raise UsageProblemError(
+            "Only one of --edit, --history and --restore goes at a time.", do="Take one of them."
+        )
+    if file:
+        text = text_of(file)
+        found = client().do("twins.edit_soul", twin=in_path(name), soul=text, reason=reason)
+        printer.result({"twin": found}, show_done, found)
+    elif number is not None:
+        found = client().do("twins.restore_soul", twin=in_path(name), number=number)
+        printer.result({"twin": found}, show_done, found)
+    else:
+        found = client(reads=True).do("twins.soul", twin=in_path(name))
+        printer.result({"twin": found}, show_history if history else _show_soul, found)
+
+
+def _show_soul(found: Answer) -> None:
+    if sys.stdout.isatty():
+        print_out(strip_control(found["soul"]).rstrip("\n"))
+    else:
+        sys.stdout.buffer.write(found["soul"].encode())  # the file as it is, to be edited and given back
+        sys.stdout.buffer.flush()
+
+
+def text_of(file: str) -> str:
+    """The text of a file, or of stdin. Raises ``NotFoundError``, ``BadFileError``."""
+    from twins.errors import BadFileError
+
+    if file == "-":
+        content = sys.stdin.buffer.read()
+    else:
+        try:
+            content = Path(file).read_bytes()
+        except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
+            raise NotFoundError(f'No file "{file}".', do="- reads it from stdin") from error
+    try:
+        text = decode(content).text
+    except NotUtf8Error as error:
+        raise BadFileError(f"{'What came in' if file == '-' else file} {error}.", do=SAVE_AS_UTF8) from error
+    if not text.strip():
+        raise BadFileError("A soul cannot be empty; nothing was changed.", do="Write who the twin is.")
+    return text
+
+
+for verb in (archive, unarchive, purge, *CHECKPOINT_VERBS, *_BUDDY_VERBS):
     twins.add_command(verb)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import select
 import signal
 import socket
+import sys
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,13 +24,23 @@ from agents.runtimes.python.sandbox.devices import DeviceFolder, closed_devices
 from agents.runtimes.python.sandbox.private_paths import PrivatePaths
 from agents.runtimes.python.sandbox.protected_paths import MachinePaths
 from agents.runtimes.python.sandbox.syscalls import LINUX
-from agents.runtimes.python.worker import preload, worker_watch
+from agents.runtimes.python.worker import worker_watch
 from agents.runtimes.python.worker.spawn import Spawner, SpawnRequest, needs_of, serve_worker, view_of
 
 _PACKET_BYTES = 64 * 1024
 _ORDER_FDS = 4 if LINUX else 3
 _NETWORK_FD = 1  # one more, where the plan has hosts and there can be a network of its own
 _KEEP_CLOSED_ON_EXEC: int = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+_USUAL = """
+abc ast base64 binascii bisect calendar collections collections.abc concurrent.futures contextlib
+copy csv ctypes dataclasses datetime decimal difflib email email.message enum fnmatch functools glob
+graphlib gzip hashlib heapq hmac html html.parser http.client http.cookiejar importlib.machinery
+importlib.util inspect io itertools json logging math mimetypes numbers operator os pathlib platform
+pprint queue random re secrets select shlex shutil signal socket sqlite3 ssl statistics string
+struct subprocess tempfile textwrap threading time traceback types typing unicodedata urllib.error
+urllib.parse urllib.request uuid warnings weakref xml.etree.ElementTree zipfile zlib zoneinfo
+"""
+USUAL_MODULES = tuple(_USUAL.split())
 
 
 def main(control: int) -> None:
@@ -59,8 +72,8 @@ class Zygote:
         privileges.narrow_bounds()
         self._channel = channel
         self._workers: set[int] = set()
-        missing = preload.load([*preload.USUAL, *settings["preload"]])
-        preload.keep_only_standard_library()
+        missing = load_modules([*USUAL_MODULES, *settings["preload"]])
+        _keep_only_standard_library()
         chosen = sandbox.choose(settings["sandbox"])
         if not chosen.own_processes:
             privileges.outlive_parent()  # what agents started is ended here, once the daemon has hung up
@@ -256,3 +269,28 @@ def _signal(pid: int, number: int) -> None:
         os.kill(pid, number)
     except ProcessLookupError:
         return
+
+
+def load_modules(names: Iterable[str]) -> dict[str, str]:
+    """Import ``names``, and call what ``module:function`` names; returns why, where that cannot be done."""
+    missing = {}
+    for name in names:
+        module, _, function = name.partition(":")
+        try:
+            loaded = importlib.import_module(module)
+            if function:
+                getattr(loaded, function)()
+        except Exception as problem:  # noqa: BLE001 - a broken room must be reported, not end the zygote
+            missing[name] = f"{type(problem).__name__}: {problem}"
+    return missing
+
+
+def _keep_only_standard_library() -> None:
+    """Take everything but the standard library off ``sys.path``: packages of the daemon are not an agent's.
+
+    What is loaded stays loaded, and modules below loaded packages (``agents.…``) are still found.
+    """
+    library = Path(os.__file__).parent
+    inside = (library, library / "lib-dynload")
+    sys.path[:] = [path for path in sys.path if Path(path) in inside or path.endswith(".zip")]
+    sys.path_importer_cache.clear()
