@@ -108,6 +108,15 @@ class PhoneRequests:
         self._table, self._speaker, self._send = table, speaker, send
         self._open: dict[int, _Request] = {}
 
+    def awaits(self, frame: dict[str, Any]) -> bool:
+        """True for a frame that a request waits for: the part that was asked for, or that the phone takes another."""
+        id = frame.get("id")
+        request = self._open.get(id) if type(id) is int else None
+        if request is None:
+            return False
+        kind = frame.get("type")
+        return (kind == "part" and request.wants) or (kind == "next" and request.answer.is_sent)
+
     def on_frame(self, frame: Frame) -> None:
         """Takes a frame. Those of a request that is over change nothing."""
         request = self._open.get(frame.id)
@@ -191,15 +200,16 @@ class _Request:
         self._parts = [ask.text]
         self.size = len(ask.text)
         self._whole: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._wants = False
+        self.wants = False
+        """True while a part is asked for."""
         if not ask.more:
             self._whole.set_result(None)
 
     def receive(self, part: Part, most: int) -> None:
         """Takes a part that was asked for; all of them have ``most`` characters at most."""
-        if not self._wants or self._whole.done():
+        if not self.wants or self._whole.done():
             return
-        self._wants = False
+        self.wants = False
         self._parts.append(part.text)
         self.size += len(part.text)
         if self.size > most:
@@ -221,7 +231,7 @@ class _Request:
         return "".join(self._parts).encode(errors="replace")
 
     def _want(self) -> None:
-        self._wants = True
+        self.wants = True
         self._send({"type": "next", "id": self.ask.id})
 
 
@@ -254,6 +264,11 @@ class _Answer:
         self._text += text
         self._over = True
         self._flush()
+
+    @property
+    def is_sent(self) -> bool:
+        """True from a part that was sent until the phone takes the next one."""
+        return not self._wanted and not self._sent_all
 
     def take(self) -> None:
         """The phone takes the next part."""

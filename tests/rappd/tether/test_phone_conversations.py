@@ -29,7 +29,7 @@ from rappd.tether.phone_requests import (
     PhoneRequests,
     RequestTable,
 )
-from rappd.tether.phone_session import Hang, PhoneSession
+from rappd.tether.phone_session import FRAMES_A_SECOND, Hang, PhoneSession, Request
 from tests.rappd.tether.aiortc_client import AiortcClient
 from tests.rappd.tether.phone_client import PhoneClient, told_events
 
@@ -290,6 +290,41 @@ async def test_requests_of_a_phone_are_bounded() -> None:
     requests.on_frame(Part(91, "", more=False))
     await until(lambda: sent[-1].get("status") == 200)
     assert json.loads(sent[-1]["text"]) == {"size": MOST_BODY}
+    requests.close()
+
+
+async def test_large_request_and_answer_are_not_too_many_frames_however_fast_the_line() -> None:
+    """All frames come in one moment, as from a phone beside a fast computer."""
+    sent: list[dict[str, Any]] = []
+    feature = OneAnswer()
+    feature.waits.set()
+    device = Device(id="a", name="Anna", secret="", created_at=0.0)
+    requests = PhoneRequests(RequestTable(OperationTable(feature)), lambda: device, sent.append)
+    session = PhoneSession(0.0, may_talk=True)
+
+    def comes(frame: dict[str, Any]) -> list[Hang]:
+        actions = session.on_frame(frame, 0.0, asked_for=requests.awaits(frame))
+        for action in actions:
+            if isinstance(action, Request):
+                requests.on_frame(action.frame)
+        return [action for action in actions if isinstance(action, Hang)]
+
+    comes({"type": "hello"})
+    comes({"type": "ask", "id": 1, "method": "POST", "path": "/wait", "text": "x" * PART, "more": True})
+    parts = 3 * FRAMES_A_SECOND
+    for number in range(1, parts):
+        await until(lambda: sent and sent.pop()["type"] == "next")
+        assert comes({"type": "part", "id": 1, "text": "x" * PART, "more": number < parts - 1}) == []
+    await until(lambda: sent)
+    assert json.loads(sent.pop()["text"]) == {"size": parts * PART}
+
+    comes({"type": "ask", "id": 2, "method": "GET", "path": "/much"})
+    for _ in range(parts):
+        await until(lambda: sent and sent.pop()["more"])
+        assert comes({"type": "next", "id": 2}) == []
+
+    for unasked in ({"type": "next", "id": 9}, {"type": "part", "id": 2, "text": "", "more": False}):
+        assert any(comes(unasked) for _ in range(FRAMES_A_SECOND)), "nobody asked for these"
     requests.close()
 
 
