@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from agents.providers import chat_request
+from agents.providers import chat_request, context_window
 from agents.providers.abilities import Abilities
-from agents.providers.first_text import with_first_text
+from agents.providers.constant_text import with_first_text
 from agents.providers.lazy_imports import load
 from agents.providers.model_help import SYSTEM_SHARE, TOOLS_SHARE
 from agents.providers.provider import ModelRequest
@@ -69,7 +69,7 @@ class AdaptedRequest:
         if self.context and self._longest:
             # llama.cpp fails at the end of its context, and what was not streamed is lost; at a limit it sends what
             # there is.
-            left = self.context - int(chat_request.size(body) / _BYTES_PER_TOKEN)
+            left = self.context - int(context_window.size(body) / _BYTES_PER_TOKEN)
             most = max(min(left, self._longest), min(_SHORT_ANSWER, self.context // 4))
             wanted = body.get("max_tokens")
             body["max_tokens"] = min(most, wanted) if isinstance(wanted, int) else most
@@ -87,13 +87,13 @@ class AdaptedRequest:
         if refusal.meaning is not Meaning.CONTEXT:
             return False
         if self._tools and self.abilities.tools:
-            await self._fit_tools(0 if self._offered_less else chat_request.size(self._tools) // 2)
+            await self._fit_tools(0 if self._offered_less else context_window.size(self._tools) // 2)
             self._offered_less = True
             return True
         return self._fit_system(len(self._system) // 2) if len(self._system) > _SHORT_SYSTEM else False
 
     async def _fit_tools(self, most: int) -> None:
-        if chat_request.size(self._tools) > most:
+        if context_window.size(self._tools) > most:
             matching = await load("agents.providers.offline.next_step")
             self._tools = await asyncio.to_thread(
                 matching.best_tools, chat_request.question(self._request.messages), self._tools, most
@@ -150,21 +150,21 @@ class AdaptedRequest:
             found.append(f"{self.model} cannot use agents; it answered without them.")
         return found
 
-    def _fitted(self) -> chat_request.Fitted:
+    def _fitted(self) -> context_window.Fitted:
         messages = self._request.messages
         if not self._most:
-            return chat_request.Fitted(messages)
-        return chat_request.fit(messages, self._most - self._fixed())
+            return context_window.Fitted(messages)
+        return context_window.fit(messages, self._most - self._fixed())
 
     def _fixed(self) -> int:
         """Bytes of what is never left out beside the question: soul and tools."""
         tools = self._tools if self.abilities.tools else []
-        return len(with_first_text(self._system)) + (chat_request.size(tools) if tools else 0)
+        return len(with_first_text(self._system)) + (context_window.size(tools) if tools else 0)
 
     def _shrink(self, refusal: Refusal, body: dict[str, Any]) -> bool:
         """Leaves older messages out; by the server's own figures where it names them."""
-        whole = self._fixed() + chat_request.size(self._request.messages)
-        sent = self._fixed() + chat_request.size(body["messages"])
+        whole = self._fixed() + context_window.size(self._request.messages)
+        sent = self._fixed() + context_window.size(body["messages"])
         if refusal.context_tokens:
             self.context = refusal.context_tokens
         most = int(sent * 0.6)

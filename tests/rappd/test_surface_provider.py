@@ -13,7 +13,7 @@ import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
-from agents.providers.first_text import with_first_text
+from agents.providers.constant_text import with_first_text
 from twins.workspace.workspace import DEFAULT_SOUL
 
 FAULT = "ValueError: too warm (line 18)"

@@ -10,8 +10,8 @@ from envelopes.envelope import THREAD
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError, UsageProblemError
 from rappd.features.timers.setters import Setter, setter_of
+from rappd.features.timers.text import line_of, moment_text, rule_text, set_text, timer_view
 from rappd.features.timers.turn_timers import TurnTimers
-from rappd.features.timers.wording import line_of, moment_text, rule_text, set_text, timer_view
 from rappd.sessions.schedule.quiet_hours import parse_quiet, quiet_until
 from rappd.sessions.schedule.snapshot_timer import KIND as SNAPSHOT
 

@@ -25,8 +25,8 @@ from rappd.errors import (
 )
 from rappd.features.timers.model_calls import ModelCalls
 from rappd.features.timers.setters import Setter, SetterRights, read_setter
+from rappd.features.timers.text import clock_text, late_text
 from rappd.features.timers.turn_timers import TURN, TurnTimers
-from rappd.features.timers.wording import clock_text, late_text
 from rappd.notices.notices import Notices
 from rappd.sessions.schedule.quiet_hours import quiet_until
 from rappd.sessions.schedule.timers import Timers

@@ -13,8 +13,8 @@ from envelopes.envelope import HELP, Envelope, new_id
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.timers.setters import Setter
+from rappd.features.timers.text import TimerView, set_text, timer_view
 from rappd.features.timers.turn_timers import TurnTimers
-from rappd.features.timers.wording import TimerView, set_text, timer_view
 from rappd.store.timer_table import TimerRow
 from rappd.tenants.tenants import Tenants
 

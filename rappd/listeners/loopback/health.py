@@ -11,7 +11,7 @@ from typing import Any
 from aiohttp import web
 
 from agents.programs import programs
-from agents.providers import first_text
+from agents.providers import constant_text
 from agents.providers.lazy_imports import load
 from agents.providers.selection import ProviderDescription
 from agents.storage.safe_fs import in_file_pool
@@ -37,7 +37,7 @@ async def health(request: web.Request) -> web.Response:
             "status": "ok",
             "version": __version__,
             "model": daemon.providers.model,
-            "first_text": first_text.SHA256,
+            "first_text": constant_text.SHA256,
             "voice_mode": host.settings.voice,
             "twin_mode": host.settings.twin,
             "soul": str(host.workspace.soul) if has_soul else "missing",

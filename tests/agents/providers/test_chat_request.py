@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agents.providers.abilities import Abilities
-from agents.providers.chat_request import encoded, fit, request_body, size
-from agents.providers.first_text import TEXT
+from agents.providers.chat_request import encoded, request_body
+from agents.providers.constant_text import TEXT
+from agents.providers.context_window import fit, size
 from agents.providers.provider import ModelRequest
 from agents.providers.refusals import Meaning
 

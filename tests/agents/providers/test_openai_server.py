@@ -12,7 +12,7 @@ from blockbuster import blockbuster_ctx
 from agents.errors import ModelUnavailableError
 from agents.providers import openai_server
 from agents.providers.answer_request import RequestLimits
-from agents.providers.first_text import TEXT
+from agents.providers.constant_text import TEXT
 from agents.providers.openai_server import Azure, OpenAIServer, ServerAddress, ServerWording
 
 KEY = "sk-secret-1234567890abcdef"

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from agents.providers import local_servers, server_kinds
-from agents.providers.first_text import TEXT
+from agents.providers.constant_text import TEXT
 from agents.providers.json_http import ask
 from agents.providers.openai_server import OpenAIServer, ServerAddress, ServerWording
 from agents.providers.provider import ModelRequest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rappd.features.timers.wording import rule_text
+from rappd.features.timers.text import rule_text
 
 
 @pytest.mark.parametrize(
