@@ -81,7 +81,7 @@ def decode(body: dict[str, Any]) -> OpenAIRequest:
             "messages must be a list with at least one message", do="Send messages.", key="messages"
         )
     system, history = _messages(found)
-    tools = tools_of(body.get("tools"), nested=True)
+    tools = allowed(tools_of(body.get("tools"), nested=True), body.get("tool_choice"))
     stream_options = body.get("stream_options")
     metadata = body.get("metadata")
     program = ProgramInput(
@@ -162,6 +162,18 @@ def tools_of(found: object, *, nested: bool) -> tuple[dict[str, Any], ...]:
         if tool.get("type", "function") == "function":
             tools.append(_tool(tool.get("function") if nested else tool, f"tools[{index}]"))
     return tuple(tools)
+
+
+def allowed(tools: tuple[dict[str, Any], ...], choice: object) -> tuple[dict[str, Any], ...]:
+    """The tools that ``tool_choice`` lets the model call: where it is ``allowed_tools``, those that it names alone."""
+    if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+        return tools
+    inner = choice.get("allowed_tools", choice)
+    listed = inner.get("tools") if isinstance(inner, dict) else None
+    rows = listed if isinstance(listed, list) else ()
+    named = [one.get("function", one) for one in rows if isinstance(one, dict)]
+    names = [one.get("name") for one in named if isinstance(one, dict)]
+    return tuple(tool for tool in tools if tool["function"]["name"] in names)
 
 
 def choice_of(found: object, tools: Sequence[dict[str, Any]]) -> str:

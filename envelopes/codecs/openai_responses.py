@@ -10,6 +10,7 @@ import orjson
 from envelopes.codecs.openai_chat import (
     Message,
     OpenAIRequest,
+    allowed,
     choice_of,
     content_of,
     refuse_unsupported,
@@ -41,7 +42,7 @@ def decode(body: dict[str, Any]) -> OpenAIRequest:
     system, history = _items(body.get("input"))
     system = [one for one in (instructions, *system) if one.strip()]
     listed, custom = _with_custom_tools(body.get("tools"))
-    tools = tools_of(listed, nested=False)
+    tools = allowed(tools_of(listed, nested=False), body.get("tool_choice"))
     metadata = _metadata(body.get("metadata"))
     program = ProgramInput(
         system="\n\n".join(system),
@@ -119,7 +120,7 @@ def response(
         "error": error,
         "tools": asked.get("tools", []),
         "tool_choice": asked.get("tool_choice", "auto"),
-        "truncation": "disabled",
+        "truncation": asked.get("truncation", "disabled"),
         "parallel_tool_calls": asked.get("parallel_tool_calls", True),
         "text": asked.get("text", {"format": {"type": "text"}}),
         "top_p": asked.get("top_p", 1.0),
@@ -146,7 +147,7 @@ def output_of(
     """The items of an answer: its text, and the calls that the client has to make."""
     calls = answer.get("tool_calls") or []
     text = str(answer.get("response") or "")
-    found = [message_item(turn, text)] if text or not calls else []
+    found = [message_item(turn, text, status_of(answer))] if text or not calls else []
     return [*found, *(call_item(turn, number, call, custom) for number, call in enumerate(calls))]
 
 
@@ -253,13 +254,13 @@ class ResponseEvents:
             yield from self.text(f"{gap}{whole}")
         if not self._open and not calls:
             yield from self._begin_text()
-        yield from self._close()
-        output = [message_item(self._turn, self._text)] if self._open else []
+        status = status_of(answer)
+        yield from self._close(status)
+        output = [message_item(self._turn, self._text, status)] if self._open else []
         for number, call in enumerate(calls):
             index = len(output)
             yield from self._call(index, number, call)
             output.append(call_item(self._turn, number, call, self._custom))
-        status = status_of(answer)
         found = self._response(status=status, output=output, answer=answer, completed=completed)
         yield self._event(f"response.{status}", response=found)
 
@@ -285,7 +286,7 @@ class ResponseEvents:
         yield self._event("response.output_item.added", output_index=0, item=item)
         yield self._event("response.content_part.added", **self._place, part=text_part(""))
 
-    def _close(self, status: str = COMPLETED) -> Iterator[dict[str, Any]]:
+    def _close(self, status: str) -> Iterator[dict[str, Any]]:
         if not self._open:
             return
         yield self._event("response.output_text.done", **self._place, text=self._text, logprobs=[])
@@ -440,14 +441,14 @@ def _echo(body: Mapping[str, Any], instructions: str, metadata: dict[str, Any]) 
     kept = (
         *("tools", "tool_choice", "parallel_tool_calls", "top_p", "presence_penalty", "frequency_penalty"),
         *("temperature", "max_output_tokens", "max_tool_calls", "previous_response_id"),
-        *("safety_identifier", "prompt_cache_key"),
+        *("truncation", "safety_identifier", "prompt_cache_key"),
     )
     found = {key: body[key] for key in kept if body.get(key) is not None}
     if isinstance(found.get("tools"), list):
         found["tools"] = [_shown_tool(tool) for tool in found["tools"] if isinstance(tool, dict)]
     text, reasoning = body.get("text"), body.get("reasoning")
     if isinstance(text, dict):
-        found["text"] = {"format": {"type": "text"}, **text}
+        found["text"] = {**text, "format": _shown_format(text.get("format"))}
     if isinstance(reasoning, dict) and reasoning.get("effort"):
         found["effort"] = reasoning["effort"]
     return {
@@ -457,6 +458,14 @@ def _echo(body: Mapping[str, Any], instructions: str, metadata: dict[str, Any]) 
         "store": body.get("store") is not False,
         "background": body.get("background") is True,
     }
+
+
+def _shown_format(found: object) -> object:
+    if not isinstance(found, dict):
+        return {"type": "text"}
+    if found.get("type") != "json_schema":
+        return found
+    return {"description": None, **found, "strict": found.get("strict") is True}
 
 
 def _shown_tool(tool: dict[str, Any]) -> dict[str, Any]:

@@ -189,7 +189,10 @@ async def _events_again(
 async def _written(
     request: web.Request, turn: Turn | None, news: AsyncIterator[dict[str, Any] | None], after: int
 ) -> web.StreamResponse:
-    """Writes events with a number above ``after``, each under its name; None is a sign of life."""
+    """Writes events with a number above ``after``, each under its name, and Open Responses' mark of the end.
+
+    None is a sign of life.
+    """
     async with opened(request, **(headers(turn) if turn is not None else {})) as events:
         async for event in news:
             if event is None:
@@ -197,6 +200,7 @@ async def _written(
             elif event["sequence_number"] > after:
                 named = f"event: {event['type']}\ndata: ".encode()
                 await events.response.write(named + orjson.dumps(event, default=str) + b"\n\n")
+        await events.send(b"[DONE]")
     return events.response
 
 

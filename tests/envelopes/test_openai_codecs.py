@@ -145,10 +145,8 @@ def test_events_are_numbered_and_what_they_add_up_to_is_the_response(
     for piece in pieces:
         told += made.text(piece)
     given = [{"id": f"c{n}", "name": "f", "arguments": "{}"} for n in range(calls)]
-    if fails:
-        told += made.fail(MalformedError("no"))
-    else:
-        told += made.end({"response": last, "tool_calls": given, "ending": ending}, 2)
+    answer = {"response": last, "tool_calls": given, "ending": ending}
+    told += made.fail(MalformedError("no")) if fails else made.end(answer, 2)
     assert [one["sequence_number"] for one in told] == list(range(len(told)))
     whole = told[-1]["response"]
     text = "".join(p["text"] for one in whole["output"] if one["type"] == "message" for p in one["content"])
@@ -157,6 +155,43 @@ def test_events_are_numbered_and_what_they_add_up_to_is_the_response(
     assert done == whole["output"]
     assert fails or last.strip() in text
     assert (whole["status"] == "failed") == fails
+    kept = openai_responses.output_of(TURN, answer)
+    assert fails or {one["status"] for one in (*whole["output"], *kept)} == {whole["status"]}
+
+
+def test_a_model_is_offered_no_tool_beyond_the_allowed_ones() -> None:
+    names = ["look", "send", "pay"]
+    rows = [{"type": "function", "name": name} for name in names[:2]]
+    flat = {"input": "hi", "tools": [{"type": "function", "name": name} for name in names]}
+    nested = [{"type": "function", "function": {"name": name}} for name in names]
+    for found in (
+        openai_responses.decode({**flat, "tool_choice": {"type": "allowed_tools", "tools": rows}}),
+        openai_chat.decode(
+            {
+                "messages": [user("hi")],
+                "tools": nested,
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "allowed_tools": {"mode": "auto", "tools": nested[:2]},
+                },
+            }
+        ),
+    ):
+        assert [one["function"]["name"] for one in found.program.tools] == names[:2]
+        assert found.program.choice == ""
+    none = openai_responses.decode({**flat, "tool_choice": {"type": "allowed_tools", "tools": 5}})
+    assert none.program.tools == ()
+
+
+def test_a_response_repeats_the_format_and_the_truncation_that_were_asked_for() -> None:
+    form = {"type": "json_schema", "name": "place", "schema": {"type": "object"}}
+    asked = {"input": "hi", "text": {"format": form, "verbosity": "low"}, "truncation": "auto"}
+    found = openai_responses.response(TURN, 1, "brainstem", openai_responses.decode(asked).echo)
+    whole = {**form, "description": None, "strict": False}
+    assert (found["text"], found["truncation"]) == ({"format": whole, "verbosity": "low"}, "auto")
+    for text in ({}, {"format": None}, {"format": {"type": "json_object"}}):
+        shown = openai_responses.decode({"input": "hi", "text": text}).echo["text"]
+        assert shown == {"format": text.get("format") or {"type": "text"}}
 
 
 _KEYS = st.sampled_from(

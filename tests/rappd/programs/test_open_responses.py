@@ -116,7 +116,8 @@ def test_events_fit_the_published_models(both: tuple[RunningDaemon, FakeModel]) 
         lines = [
             one[6:] for one in _ask(daemon, name, stream=True).decode().splitlines() if one[:6] == "data: "
         ]
-        events = [json.loads(one) for one in lines if one != "[DONE]"]
+        assert lines.pop() == "[DONE]"
+        events = [json.loads(one) for one in lines]
         kinds = [one["type"] for one in events]
         assert kinds[0] == "response.created"
         assert kinds[-1] == "response.completed"

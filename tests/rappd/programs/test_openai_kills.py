@@ -85,8 +85,9 @@ def test_killed_in_mid_stream_the_response_says_so(daemon: RunningDaemon, model:
     path = f"/v1/responses/{created['response']['id']}"
     found = daemon.get(path).json()
     assert (found["status"], found["error"]["code"]) == ("failed", "interrupted")
-    last = daemon.get(f"{path}?stream=true").body.decode().strip().split("\n\n")[-1]
+    last, end = daemon.get(f"{path}?stream=true").body.decode().strip().split("\n\n")[-2:]
     assert last.startswith("event: response.failed")
+    assert end == "data: [DONE]"
     assert len(model.asked) == 1
 
 
@@ -104,7 +105,7 @@ def test_who_goes_on_reading_after_a_restart_hears_the_end(daemon: RunningDaemon
     daemon.start()
     for id, end in ((whole, "response.completed"), (cut, "response.failed")):
         told = daemon.get(f"/v1/responses/{id}?stream=true&starting_after=40").body.decode()
-        events = [json.loads(line[6:]) for line in told.splitlines() if line.startswith("data: ")]
+        events = [json.loads(line[6:]) for line in told.splitlines() if line.startswith("data: {")]
         assert [(one["type"], one["sequence_number"]) for one in events] == [(end, 41)]
 
 
@@ -131,7 +132,7 @@ def _ask(daemon: RunningDaemon, body: dict[str, Any]) -> None:
 def _event(response: http.client.HTTPResponse) -> dict[str, Any]:
     found: dict[str, Any] = {}
     while (line := response.readline().strip()) or not found:
-        if line.startswith(b"data: "):
+        if line.startswith(b"data: {"):
             found = json.loads(line[6:])
     return found
 
@@ -150,7 +151,7 @@ def test_a_stop_ends_the_stream_with_an_error_event(
     while b"The beginning" not in response.readline():
         pass
     daemon.stop()
-    last = [line for line in response.read().splitlines() if line.startswith(b"data: ")][-1]
+    last = [line for line in response.read().splitlines() if line.startswith(b"data: {")][-1]
     found = json.loads(last[6:])
     error = found["error"] if path == "/v1/chat/completions" else found["response"]["error"]
     assert error["code"] in ("stopping", "stopped"), found

@@ -39,9 +39,11 @@ def create(daemon: RunningDaemon, input: Any, status: int = 200, headers: Any = 
 
 
 def events(answer: Answer) -> list[dict[str, Any]]:
-    """The events, whose names and numbers have to fit."""
-    found = []
-    for block in answer.body.decode().strip().split("\n\n"):
+    """The events, whose names and numbers have to fit, and whose end is marked."""
+    found: list[dict[str, Any]] = []
+    *blocks, end = answer.body.decode().strip().split("\n\n")
+    assert end == "data: [DONE]"
+    for block in blocks:
         name, data = block.split("\n")
         event = json.loads(data.removeprefix("data: "))
         assert name == f"event: {event['type']}"
