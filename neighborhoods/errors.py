@@ -138,10 +138,8 @@ class RetriableError(NeighborhoodError):
     status = 503
     exit_code = 8
 
-    def __init__(
-        self, message: str, *, answered: int, retry_after: float | None = None, do: str = ""
-    ) -> None:
-        super().__init__(message, do=do)
+    def __init__(self, message: str, *, answered: int, retry_after: float | None = None) -> None:
+        super().__init__(message)
         self.answered = answered
         self.retry_after = retry_after
 

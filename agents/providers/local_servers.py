@@ -67,15 +67,11 @@ async def answering(urls: Sequence[str], within: float) -> list[LocalServer]:
     return [found for found in await asyncio.gather(*map(one, urls)) if found is not None]
 
 
-async def ollama_sees(
-    base_url: str, model: str, worker_serves: WorkerServes | None, within: float = 2.0
-) -> bool | None:
+async def ollama_sees(base_url: str, model: str, worker_serves: WorkerServes | None) -> bool | None:
     """Asks Ollama if a model takes pictures: True or False, None where it does not tell."""
     if await is_served_by_worker(base_url, worker_serves):
         return None
-    reply = await ask(
-        "POST", f"{base_url.removesuffix('/v1')}/api/show", json={"model": model}, within=within
-    )
+    reply = await ask("POST", f"{base_url.removesuffix('/v1')}/api/show", json={"model": model}, within=2.0)
     capabilities = reply.data.get("capabilities")
     if reply.status != 200 or not isinstance(capabilities, list) or not capabilities:
         return None

@@ -65,9 +65,9 @@ def root_of(address: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc, "", "", ""))
 
 
-async def is_ollama(root: str, headers: Mapping[str, str] | None = None, within: float = 3.0) -> bool:
+async def is_ollama(root: str, headers: Mapping[str, str] | None = None) -> bool:
     """True when Ollama answers at ``root``."""
-    version = await ask("GET", f"{root}/api/version", headers=headers, within=within)
+    version = await ask("GET", f"{root}/api/version", headers=headers, within=3.0)
     return version.status == 200 and isinstance(version.data.get("version"), str)
 
 

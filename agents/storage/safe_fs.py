@@ -122,9 +122,7 @@ class SafeTree:
         with self.locked(where) as folder:
             self.put(folder, self._located(where)[1][-1], content)
 
-    def write_durably(
-        self, where: Where, content: bytes, *, mode: int = 0o600, staging: Where | None = None
-    ) -> None:
+    def write_durably(self, where: Where, content: bytes, *, staging: Where | None = None) -> None:
         """The same without a lock, and synced: a crash leaves the old file or the new one, never half.
 
         ``staging`` is a folder of the same file system in which it is written first; else that is the
@@ -136,13 +134,13 @@ class SafeTree:
             self._folder(root, parts[:-1], make=True) as folder,
             self._folder(above, inner, make=True) as staged,
         ):
-            replace_file(folder, parts[-1], content, mode=mode, durable=True, staged=staged)
+            replace_file(folder, parts[-1], content, durable=True, staged=staged)
 
     def write_unsynced(self, where: Where, content: bytes) -> None:
         """The same without waiting for the disk: power loss may bring the old file back, or an empty one."""
         root, parts = self._named(where)
         with self._folder(root, parts[:-1], make=True) as folder:
-            replace_file(folder, parts[-1], content, mode=0o600, durable=False)
+            replace_file(folder, parts[-1], content, durable=False)
 
     @contextmanager
     def locked(self, where: Where) -> Iterator[int]:
@@ -153,7 +151,7 @@ class SafeTree:
 
     def put(self, folder: int, name: str, content: bytes) -> None:
         """Write within ``locked``. Not synced: it survives the process, power loss may bring the old one."""
-        replace_file(folder, name, content, mode=0o600, durable=False)
+        replace_file(folder, name, content, durable=False)
 
     def remove(self, where: Where, *, missing_ok: bool = False) -> None:
         """Delete a file (a link itself, never what it points at)."""

@@ -134,9 +134,7 @@ def read_regular_file(folder: int, names: Sequence[str], max_bytes: int | None) 
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-def replace_file(
-    folder: int, name: str, content: bytes, *, mode: int, durable: bool, staged: int | None = None
-) -> None:
+def replace_file(folder: int, name: str, content: bytes, *, durable: bool, staged: int | None = None) -> None:
     """Puts ``content`` in place of the file ``name`` in an open folder, in one step.
 
     ``durable``: it is on the disk before it takes the place, and in its place before this returns. ``staged`` is the folder in which it is
@@ -145,7 +143,7 @@ def replace_file(
     staged = folder if staged is None else staged
     temporary = f"{TEMPORARY_PREFIX}{os.getpid()}-{os.urandom(6).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    descriptor = os.open(temporary, flags, mode, dir_fd=staged)
+    descriptor = os.open(temporary, flags, 0o600, dir_fd=staged)
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(content)

@@ -26,9 +26,7 @@ _INSIDE = re.compile(rb'[^"\[\]{}]*+(?:' + _STRING + rb"|[\[\]{}])", re.DOTALL).
 _BLANK = b" \t\r\n"
 
 
-def bounded_json(
-    octets: bytes, *, most_bytes: int = MOST_BYTES, most_containers: int = MOST_CONTAINERS
-) -> Any:
+def bounded_json(octets: bytes, *, most_bytes: int = MOST_BYTES) -> Any:
     """The value that ``octets`` hold.
 
     Raises ``ValueError``, with a clause, for no JSON and for too many bytes, lists and objects, or more than
@@ -36,8 +34,8 @@ def bounded_json(
     """
     if len(octets) > most_bytes:
         raise ValueError(f"it has more than {most_bytes} bytes")
-    if holds_too_many(octets, most_containers):
-        raise ValueError(f"it holds more than {most_containers} lists and objects")
+    if holds_too_many(octets):
+        raise ValueError(f"it holds more than {MOST_CONTAINERS} lists and objects")
     if len(octets) > MOST_BYTES and _values(octets) > MOST_VALUES:
         raise ValueError(f"it holds more than {MOST_VALUES} values")
     if deeper_than(octets, MAX_DEPTH):

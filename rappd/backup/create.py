@@ -54,7 +54,6 @@ def back_up(
     key: IdentityKey,
     machine: str,
     passphrase: str = "",
-    at: datetime | None = None,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> Backup:
@@ -65,7 +64,7 @@ def back_up(
     """
     if passphrase:
         check_passphrase(passphrase)
-    moment = (at or datetime.now(UTC)).astimezone(UTC)
+    moment = datetime.now(UTC)
     stamp = moment.strftime("%Y-%m-%dT%H:%M:%SZ")
     files = SafeTree(home)
     chosen = select(home)

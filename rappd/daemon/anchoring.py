@@ -40,7 +40,6 @@ class Anchoring:
         database: Path,
         key: IdentityKey,
         store: Store,
-        seconds: float = SECONDS,
         *,
         on_mismatch: Callable[[str], None] = lambda problem: None,
     ) -> None:
@@ -49,7 +48,6 @@ class Anchoring:
         self._database = database
         self._key = key
         self._store = store
-        self._seconds = seconds
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="store-anchor")
         self._anchorer: Anchorer | None = None
         self._task: asyncio.Task[None] | None = None
@@ -115,7 +113,7 @@ class Anchoring:
                 continue
             came = events - (anchor.events if anchor else 0)
             waited = time.monotonic() - self._signed_at
-            if waited >= self._seconds or (came >= EVENTS and waited >= LEAST_SECONDS):
+            if waited >= SECONDS or (came >= EVENTS and waited >= LEAST_SECONDS):
                 await self.advance()
 
     async def _work(self, work: Callable[[], AnchorReport | None]) -> bool:

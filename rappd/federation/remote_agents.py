@@ -45,9 +45,9 @@ def offered_agents(announced: Sequence[dict[str, Any]]) -> list[RemoteAgent]:
     return list(found.values())
 
 
-def names_told(capabilities: Sequence[str], most: int = 100) -> list[str]:
+def names_told(capabilities: Sequence[str]) -> list[str]:
     """The names of agents in a greeting's capabilities, for a list."""
-    return [name for name in capabilities[:most] if _NAME.fullmatch(name)]
+    return [name for name in capabilities[:100] if _NAME.fullmatch(name)]
 
 
 def tame(text: str, most: int) -> str:

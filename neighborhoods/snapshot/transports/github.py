@@ -60,10 +60,9 @@ class GithubTransport(MemberTransport):
         token: str = "",
         auth_url: str = "",
         write: GithubWrite = "off",
-        scratch: Path | None = None,
         refusal: MemberRefusedError | None = None,
     ) -> None:
-        """``neighborhood`` is OWNER/NAME or a URL; clones lie in ``scratch`` until ``aclose``.
+        """``neighborhood`` is OWNER/NAME or a URL; clones are deleted by ``aclose``.
 
         With ``refusal`` nothing is asked of it; each use raises that.
         """
@@ -71,7 +70,6 @@ class GithubTransport(MemberTransport):
         self._member, self._write = member, write
         self._url = repository_url(neighborhood)
         self._token, self._auth_url = token, auth_url
-        self._scratch = scratch
         self._folders: list[Path] = []
         self._clones: dict[str, Path] = {}
         self._locks: dict[str, asyncio.Lock] = {}
@@ -260,7 +258,7 @@ class GithubTransport(MemberTransport):
         async with self._locks.setdefault(repository.url, asyncio.Lock()):
             if repository.url not in self._clones:
                 async with self._cloning:
-                    into = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._scratch, prefix="clone-"))
+                    into = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="clone-"))
                     self._folders.append(into)
                     await repository.clone(into)
                 self._clones[repository.url] = into

@@ -65,7 +65,6 @@ def show_peers(found: Row) -> None:
         _with_command(
             f"{status_mark('note')} {strip_control(name)} ({host}) wants to pair.",
             typed(name, one["short"]),
-            "  ",
         )
     for row in paired:
         if trouble := trouble_of(row):
@@ -171,17 +170,17 @@ def _paired_and_found(paired: Sequence[Row], strangers: Sequence[tuple[str, Row]
     for fields, (name, row) in zip(below, strangers, strict=True):
         known = row["fingerprint"] and row["name"]
         what = typed(name, row["fingerprint"]) if known else f"rappd peers pair {quote(row['address'])}"
-        _with_command(_line(fields, widths[:3], ragged=False), what, "  ")
+        _with_command(_line(fields, widths[:3], ragged=False), what)
 
 
-def _with_command(line: str, what: str, indent: str) -> None:
+def _with_command(line: str, what: str) -> None:
     """A line and, behind it where there is room, what to type; a command is never cut."""
     shown = f"{arrow()} {command(what)}"
     if cells(f"{line}  {shown}") <= terminal_width():
         print_out(f"{line}  {shown}")
     else:
         print_out(line.rstrip())
-        print_out(f"{indent}{shown}")
+        print_out(f"  {shown}")
 
 
 def _address_sources(found: Row) -> list[Row]:

@@ -44,10 +44,8 @@ class AcpBridge:
         self,
         connect: Callable[[], Awaitable[aiohttp.ClientWebSocketResponse]],
         write: Write,
-        *,
-        away_seconds: float = AWAY_SECONDS,
     ) -> None:
-        self._connect, self._write, self._away_seconds = connect, write, away_seconds
+        self._connect, self._write = connect, write
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._greeting = b""
         self._waiting: dict[Id, bytes] = {}
@@ -146,7 +144,7 @@ class AcpBridge:
                 await self._give_up("That is more than fits into one message.", do="Send less.")
 
     async def _opened(self) -> aiohttp.ClientWebSocketResponse | None:
-        until = asyncio.get_running_loop().time() + self._away_seconds
+        until = asyncio.get_running_loop().time() + AWAY_SECONDS
         while asyncio.get_running_loop().time() < until:
             with suppress(aiohttp.ClientError, OSError):
                 return await self._connect()

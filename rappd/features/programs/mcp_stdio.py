@@ -33,10 +33,8 @@ Write = Callable[[bytes], Awaitable[None]]
 class McpBridge:
     """One program on stdio. ``write`` puts one line out; lines come to ``take``."""
 
-    def __init__(
-        self, session: aiohttp.ClientSession, write: Write, *, away_seconds: float = AWAY_SECONDS
-    ) -> None:
-        self._http, self._write, self._away_seconds = session, write, away_seconds
+    def __init__(self, session: aiohttp.ClientSession, write: Write) -> None:
+        self._http, self._write = session, write
         self._session = ""
         self._greeting: asyncio.Task[None] | None = None
         self._running: dict[Id, tuple[asyncio.Task[None], bool]] = {}
@@ -98,7 +96,7 @@ class McpBridge:
             assert task is not None
             self._running.pop(id, None)
             self._background.spawn(task)  # which runs already
-        until = asyncio.get_running_loop().time() + self._away_seconds
+        until = asyncio.get_running_loop().time() + AWAY_SECONDS
         while True:
             try:
                 await self._once(line, headers, id)

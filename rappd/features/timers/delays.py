@@ -49,11 +49,10 @@ class Delays:
         tenant: Callable[[str], Awaitable[Tenant]],
         states: ListenerStates,
         reserve: Callable[[], Awaitable[None]],
-        clock: Callable[[], float] = time.time,
     ) -> None:
         """``tenant`` gives the one of a workspace, opened if need be; ``reserve`` counts a model call, or refuses it."""
         self._timers, self._rights, self._dispatcher, self._tenant = timers, rights, dispatcher, tenant
-        self._states, self._reserve, self._clock = states, reserve, clock
+        self._states, self._reserve = states, reserve
         self._room = asyncio.Semaphore(_AT_ONCE)
         timers.register(DELAY, self._fire)
 
@@ -86,7 +85,7 @@ class Delays:
             "payload": inner,
             "within": context.timer,
         }
-        until = self._clock() + seconds
+        until = time.time() + seconds
         row = TimerRow(
             id=self._id(context, listener),
             kind=DELAY,
@@ -141,7 +140,7 @@ class Delays:
             log.warning("delay %s of %s comes to nothing: %s", row.id, row.caller, gone)
             return
         tenant = await self._tenant(row.detail["workspace"])
-        late = max(0, round(self._clock() - row.next))
+        late = max(0, round(time.time() - row.next))
         name, path = row.detail["listener"], tuple(row.detail["path"])
         data = {
             "user_input": f"{row.detail['what']}.",
