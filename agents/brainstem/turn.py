@@ -150,7 +150,9 @@ class Brainstem:
             extra=_extra(turn.ask),
             pictures=len(turn.ask.pictures),
             summaries=lambda: {
-                one.tool_name: one.summary for one in _agents(turn.ask.tools()) if one.summary
+                one.agent.tool_name: one.agent.summary
+                for one in turn.ask.tools()
+                if one.agent is not None and one.agent.summary
             },
             chosen=turn.ask.model,
             chosen_do=turn.ask.model_do,

@@ -33,7 +33,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "Buddy",
     "description": "Lets a buddy eat, be petted, look around, remember, and say how it is.",
-    "summary": "Feeds and pets a buddy, or asks how it is.",
+    "summary": "Looks after a buddy: food, petting, how it is.",
     "author": "rappd",
     "tags": ["buddy", "cartridges"],
     "category": "core",

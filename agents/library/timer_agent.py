@@ -33,7 +33,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "Timer",
     "description": "Reminds at a time, and has things asked at set times.",
-    "summary": "Reminds you, and asks things at set times.",
+    "summary": "Sets timers: reminders, and questions at set times.",
     "author": "rappd",
     "tags": ["timer", "reminder", "schedule"],
     "category": "core",

@@ -43,6 +43,16 @@ else:
     class UvLoop(Loop):
         """Closes the descriptors of sockets and pipes that it was given exactly once (uvloop#645, #738, #763)."""
 
+        def call_exception_handler(self, context: dict[str, Any]) -> None:
+            """Leaves out a name that was not found once nobody waited for it any more.
+
+            uvloop does not cancel the look-up of a ``create_connection`` that is cancelled; whoever gave up has an error.
+            """
+            if isinstance(context.get("future"), asyncio.Task) or not isinstance(
+                context.get("exception"), socket.gaierror
+            ):
+                super().call_exception_handler(context)
+
         async def create_connection(
             self, *args: Any, sock: socket.socket | None = None, **options: Any
         ) -> tuple[Any, Any]:

@@ -40,7 +40,7 @@ class Message(msgspec.Struct, frozen=True):
         if self.event.verb == DONE:
             return calls_in_words(data) or _shown(data.get("response", data.get("result", data)))
         if self.event.verb == NOTE:
-            return _shown(data.get("text") or data.get("kind", data))
+            return note_in_words(data) or _shown(data)
         if results := results_in_words(data):
             return results
         return _shown(data.get("user_input", data.get("args", data)))
@@ -172,6 +172,11 @@ def _place(step: Exchange | Message) -> tuple[int, int]:
     first = step if isinstance(step, Message) else step.asked or step.answered
     assert first is not None
     return first.event.at, first.event.seq
+
+
+def note_in_words(data: dict[str, Any]) -> str:
+    """The text of a note, else its kind in words: ``session start``."""
+    return _shown(data.get("text") or str(data.get("kind", "")).replace("_", " "))
 
 
 def calls_in_words(data: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import orjson
 from envelopes.envelope import ERROR
 from rappd.dispatch.envelope_rows import headline
 from rappd.store.records import Event, ThreadRow
-from rappd.transcript.exchanges import calls_in_words, results_in_words
+from rappd.transcript.exchanges import calls_in_words, note_in_words, results_in_words
 
 
 class ThreadView(TypedDict):
@@ -95,7 +95,7 @@ def envelope_row(envelope: dict[str, Any]) -> EnvelopeRow:
         case "DONE":
             title = calls_in_words(data) or str(data.get("response", data.get("result", "")))
         case "NOTE":
-            title = str(data.get("text") or data.get("kind", ""))
+            title = note_in_words(data)
         case _:
             title = str(data.get("msg", ""))
     return {

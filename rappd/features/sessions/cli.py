@@ -267,7 +267,7 @@ def _print_event(event: Row) -> None:
     elif event["kind"] in ("operator_input", "twin_response"):
         print_out(f"{lead}{wrapped(text, len(lead))}")
     else:
-        print_out(dim(f"{lead}{wrapped(text or event['kind'], len(lead))}"))
+        print_out(dim(f"{lead}{wrapped(text or event['kind'].replace('_', ' '), len(lead))}"))
 
 
 def _names_file(text: str) -> bool:

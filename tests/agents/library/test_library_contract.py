@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from agents.contract.manifest import essentials, find_manifest
 from agents.providers.offline.responses import imperative
 
 FILES = sorted(path.name for path in Path(agents.library.__path__[0]).glob("*_agent.py"))
+
+SECOND_VERB = re.compile(r"\b(?:and|or) [a-z]+s\b (?:a|how|the|them|things)\b")
 
 
 def test_fifteen_agents_come_with_rappd() -> None:
@@ -72,4 +75,6 @@ def test_shipped_agent_has_a_line_for_people(path: Path) -> None:
     summary = essentials(shown)["summary"]
     assert summary.endswith(".")
     assert len(summary) <= 60
-    assert imperative(summary), "an answer says: I can …"
+    ordered = imperative(summary)
+    assert ordered, "an answer says: I can …"
+    assert not SECOND_VERB.search(ordered), "it says: I can log numbers and compare them"

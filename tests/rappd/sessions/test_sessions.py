@@ -50,6 +50,15 @@ async def test_session_lists_who_is_here(desk: RunningDaemon, phone: MakePhone) 
     assert row["id"][:8] in listed.stdout and "Android, iPad" in listed.stdout
 
 
+async def test_beginning_of_a_session_is_said_in_words(desk: RunningDaemon) -> None:
+    await command(desk, "open")
+    (row,) = (await ask(desk, "GET", "/activity"))["events"]
+    assert row["title"] == "session start"
+    for verb in (("sessions", "show"), ("threads", "show", row["thread"])):
+        shown = await asyncio.to_thread(desk.cli, *verb)
+        assert "session start" in shown.stdout and "session_start" not in shown.stdout
+
+
 async def test_owner_and_phone_see_the_same_events(desk: RunningDaemon, phone: MakePhone) -> None:
     android = await phone(name="Android")
     stream = await asyncio.to_thread(desk.stream, f"/sessions/{android.session}/stream")

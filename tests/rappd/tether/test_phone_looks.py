@@ -42,6 +42,7 @@ async def test_own_phone_is_told_and_changes_nothing(desk: RunningDaemon, phone:
     assert (await told(mine, "how are my machines?")).startswith("(no model) desk (this machine): running")
     assert "Rose" in await told(mine, "who lives here?")
     assert (await told(mine, "which neighborhoods am I in?")).endswith("in no neighborhood.")
+    assert "- Twin: Manages the twins that live here.\n" in await told(mine, "what can you do?")
     for text in (
         "archive Rose",
         "yes, purge the twin Rose",

@@ -43,7 +43,7 @@ __manifest__ = {
     "version": "1.0.0",
     "display_name": "Dashboard",
     "description": "Numbers over time: logged, listed, summarised.",
-    "summary": "Logs numbers and compares them over time.",
+    "summary": "Keeps numbers, to compare them over time.",
     "author": "rappd",
     "tags": ["dashboard", "metrics", "analytics"],
     "category": "analysis",
