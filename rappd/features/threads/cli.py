@@ -90,7 +90,7 @@ def _show(found: ThreadRow, events: list[Event]) -> None:
 def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
     import orjson
 
-    from rappd.transcript.exchanges import payload_text
+    from rappd.transcript.exchanges import note_in_words, payload_text
     from rappd.transcript.thread_rows import envelope_row
 
     row = envelope_row(orjson.loads(event.body))
@@ -109,7 +109,7 @@ def _show_event(event: Event, at: str, workspace: str, named: bool) -> None:
         case "HELP" if "user_input" not in data:
             return
         case "NOTE":
-            text = strip_control(str(data.get("text") or data.get("kind", "")))
+            text = strip_control(note_in_words(data))
             print_out(dim(f"{lead}{wrapped(text, len(lead))}"))
         case "HELP":
             print_out(f"{lead}{wrapped(strip_control(str(data['user_input'])), len(lead))}")

@@ -48,7 +48,7 @@ function show(place, heading, id, { egg, events: found, transcript, foreign, fra
   const seek = (index, settled = true) => {
     const event = events[index];
     range.value = index;
-    const words = event ? `${event.by ? `${event.by}: ` : ""}${event.data.text || event.kind}` : "";
+    const words = event ? `${event.by ? `${event.by}: ` : ""}${event.data.text || event.kind.replaceAll("_", " ")}` : "";
     label.textContent = `${index + 1} of ${events.length} · ${words.slice(0, BEGINNING)}`;
     range.setAttribute("aria-valuetext", label.textContent);
     mounted.seek(event, settled);
