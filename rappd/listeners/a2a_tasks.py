@@ -48,13 +48,29 @@ class Tasks:
         """The task that a message begins, or began before, and its turn. Raises ``ReportableError``."""
         if sent.task:
             await self._refuse_more(sent)
-        key = f"{self._target.workspace}\0{sent.message_id}"  # to another it is another message
-        id = program_turns.turn_id(self._program, key)
-        asked = sent.text or _call_text(sent.skill, sent.args)
-        turn = self._turns.lately(self._program.sender, id)  # of a repeat, with all that it said
+        id, turn, row = await self._repeated(sent)
+        asked = _asked(row) if row is not None else sent.text or _call_text(sent.skill, sent.args)
         if turn is None:
             turn = await self._begun(sent, id)
         return TaskRecord(id, _context(turn.session), a2a.WORKING, now(), sent.message_id, asked), turn
+
+    async def _repeated(self, sent: Sent) -> tuple[str, Turn | None, RecordedTurn | None]:
+        """The id of a message's task, and for a repeat its turn, with all that it said, and its record.
+
+        The same ``messageId`` in another context is another message: clients that count within each use it again.
+        """
+        key = f"{self._target.workspace}\0{sent.message_id}"  # to another it is another message
+        for named in (key, f"{key}\0{sent.context}"):
+            id = sent.task.lower() or program_turns.turn_id(self._program, named)
+            turn = self._turns.lately(self._program.sender, id)
+            row = await self._recorded(id) if sent.context or turn is not None else None
+            known = turn or row
+            if not sent.context or known is None or known.session == await self._session(sent.context):
+                break
+        return id, turn, row
+
+    async def _session(self, context: str) -> str:
+        return await program_turns.session_of(self._program, self._target, context)
 
     async def _begun(self, sent: Sent, id: str) -> Turn:
         # Its own context, told as such, is not looked for among the owner's conversations.
@@ -74,7 +90,7 @@ class Tasks:
         await programs.target_of(self._program, self._target.id)  # may it talk?
         history: list[dict[str, Any]] = []
         if sent.context:  # its messages carry no history: the record has it
-            context = await program_turns.session_of(self._program, self._target, context)
+            context = await self._session(context)
             history = await earlier(self._program, self._target, context)
         request = ChatRequest(sent.text, history, None, self._program.sender, pictures=sent.pictures)
         return await program_turns.begin(
@@ -86,7 +102,7 @@ class Tasks:
         while not turn.is_over:
             row = await self._recorded(found.id)
             if row is not None:
-                return msgspec.structs.replace(found, context=_context(row.session))
+                return msgspec.structs.replace(found, context=_context(row.session), asked=_asked(row))
             await self._daemon.dispatcher.flush()
         return await self.ended(found, turn)
 
@@ -250,14 +266,18 @@ def _context(session: Any) -> str:
 
 
 def _from_record(id: str, row: RecordedTurn, turn: Turn | None) -> TaskRecord:
-    data = row.asked.get("data", {})
-    asked = data.get("user_input") or _call_text(str(data.get("agent", "")), data.get("args"))
-    found = TaskRecord(id, _context(row.session), a2a.WORKING, row.at, str(data.get("message_id", id)), asked)
+    message_id = str(row.asked.get("data", {}).get("message_id", id))
+    found = TaskRecord(id, _context(row.session), a2a.WORKING, row.at, message_id, _asked(row))
     if row.answer is not None:
         return _answered(found, emergence.from_object(row.answer), row.at)
     if turn is None:
         return msgspec.structs.replace(found, state=a2a.FAILED, status_text=_CUT_OFF)
     return msgspec.structs.replace(found, parts=_partial(turn))
+
+
+def _asked(row: RecordedTurn) -> str:
+    data = row.asked.get("data", {})
+    return str(data.get("user_input") or _call_text(str(data.get("agent", "")), data.get("args")))
 
 
 def _answered(found: TaskRecord, reply: Envelope, at: int) -> TaskRecord:

@@ -49,7 +49,10 @@ from a2a.utils.signing import create_signature_verifier
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from envelopes.codecs.a2a import EVENTS, REPLAY
+from envelopes.codecs.a2a_tasks import TaskRecord
+from rappd.dispatch.turns import Turn
 from rappd.listeners import a2a as a2a_listener
+from rappd.listeners.a2a_tasks import Tasks
 
 bindings = pytest.mark.parametrize("binding", [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON])
 Work = Callable[[Any], Awaitable[Any]]
@@ -157,9 +160,27 @@ def test_a_repeat_is_the_same_task_and_is_not_done_again(
     [first], [again] = (asking(address(daemon), sending(sent), binding) for _ in range(2))
     assert (again.task.id, again.task.context_id) == (first.task.id, first.task.context_id)
     assert words(again.task) == words(first.task) == "once"
-    elsewhere = message("count", f"repeat {binding}", context_id="another")
-    [third] = asking(address(daemon), sending(elsewhere), binding)
-    assert (words(third.task), third.task.context_id) == ("once", first.task.context_id)
+    changed = message("something else", f"repeat {binding}", context_id=first.task.context_id)
+    [third] = asking(address(daemon), sending(changed), binding)
+    assert (third.task.id, words(third.task)) == (first.task.id, "once")
+    assert third.task.history == first.task.history, "the message that was answered"
+
+
+@bindings
+def test_a_message_id_in_another_context_is_another_message(
+    daemon: RunningDaemon, model: FakeModel, binding: str
+) -> None:
+    """Clients that count their messages within each context use the same ids again."""
+    model.will({"content": "once"}, {"content": "twice"})
+    contexts = ["", f"second {binding}", f"second {binding}", ""]
+    sent = [message("count", f"counted {binding}", context_id=one) for one in contexts]
+    found = [asking(address(daemon), sending(one), binding)[0].task for one in sent]
+    assert [words(one) for one in found] == ["once", "twice", "twice", "once"]
+    assert [one.context_id for one in found[1:3]] == contexts[1:3]
+    assert len({one.id for one in found}) == 2
+    known = message("count", f"counted {binding}", context_id=contexts[1], task_id=found[1].id)
+    [again] = asking(address(daemon), sending(known), binding)
+    assert (again.task.id, words(again.task)) == (found[1].id, "twice")
 
 
 @bindings
@@ -352,6 +373,30 @@ def test_a_stream_goes_on_after_the_last_event_that_came(daemon: RunningDaemon, 
         assert events(post(daemon, "/a2a/", asked, **{"Last-Event-ID": str(number)})) == rest
         followed = post(daemon, f"/a2a/tasks/{id}:subscribe", b"", **{"Last-Event-ID": str(number)})
         assert events(followed) == [(place, told["result"]) for place, told in rest]
+
+
+def test_a_stream_of_a_call_that_ended_as_it_was_opened_tells_the_end(
+    daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call that tells nothing on its way is not kept: only the record has its end."""
+    gate = daemon.data / "open"
+    body = f"import pathlib, time\n        while not pathlib.Path({str(gate)!r}).exists():\n            time.sleep(0.02)"
+    daemon.drop("gate_agent.py", agent_source("Gate", f'{body}\n        return "through"', "Waits."))
+    daemon.wait_for(lambda: "Gate" in daemon.agent_names(), what="the agent")
+    noted = Tasks.noted
+
+    async def ended_since(self: Tasks, found: TaskRecord, turn: Turn) -> TaskRecord:
+        found = await noted(self, found, turn)
+        gate.touch()
+        await turn.over_within(None)
+        return found
+
+    monkeypatch.setattr(Tasks, "noted", ended_since)
+    sent = {**said("", "gate"), "metadata": {"skillId": "Gate"}}
+    told = [one["result"] for _, one in events(post(daemon, "/a2a", rpc("SendStreamingMessage", sent)))]
+    assert told[0]["task"]["status"]["state"] == "TASK_STATE_WORKING"
+    assert told[1]["artifactUpdate"]["artifact"]["parts"] == [{"text": "through"}]
+    assert told[-1]["statusUpdate"]["status"]["state"] == "TASK_STATE_COMPLETED"
 
 
 def test_a_long_silence_in_a_stream_is_shown_to_be_none(
