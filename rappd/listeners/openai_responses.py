@@ -132,8 +132,6 @@ async def show(request: web.Request, program: Program) -> web.StreamResponse:
     found = await _recorded(program, request.match_info["id"])
     if request.query.get("stream") == "true":
         turn = program.daemon.dispatcher.guests_turns.lately(program.sender, found.turn)
-        if turn is None and found.answer is None:  # it ended since, and is not kept: it told nothing
-            found = await _recorded(program, request.match_info["id"])
         after = request.query.get("starting_after", "")
         return await _events_again(request, found, turn, int(after[:6]) if after.isdecimal() else -1)
     return ok(_shown(found))
@@ -251,8 +249,10 @@ async def _recorded(program: Program, id: str) -> _Recorded:
     answer = await daemon.dispatcher.recorded(program.sender, turn)
     running = None if answer is not None else daemon.dispatcher.guests_turns.running(program.sender, turn)
     if answer is None and running is None:
-        cut_off = await resumed(program, "", recorded_id=turn)
-        answer = await cut_off.reply() if cut_off is not None else None
+        cut_off = await resumed(program, "", recorded_id=turn)  # None: it ended since the record was read
+        answer = await (
+            cut_off.reply() if cut_off is not None else daemon.dispatcher.recorded(program.sender, turn)
+        )
     if running is not None:
         asked = running.envelope.data.get(_RECORDED)
         thread = ""

@@ -11,6 +11,9 @@ import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import Answer, RunningDaemon, agent_source
 
+from envelopes.envelope import Envelope
+from rappd.dispatch.dispatcher import Dispatcher
+
 WEATHER = {
     "type": "function",
     "name": "weather",
@@ -108,6 +111,33 @@ def test_a_stream_has_named_numbered_events(daemon: RunningDaemon, model: FakeMo
         "completed",
     ]
     assert text_of(found[-1]["response"]) == "Hello you."
+
+
+@pytest.mark.parametrize("query", ["", "?stream=true"])
+def test_a_response_that_ends_as_it_is_asked_for_is_found(
+    daemon: RunningDaemon, model: FakeModel, monkeypatch: pytest.MonkeyPatch, query: str
+) -> None:
+    """The turn ends between a look into the record, which has no answer yet, and one at what is under way."""
+    model.will(says("never"))
+    model.hang = True
+    id = create(daemon, "think", background=True)["id"]
+    recorded = Dispatcher.recorded
+
+    async def before_its_end(self: Dispatcher, sender: str, turn: str) -> Envelope | None:
+        found = await recorded(self, sender, turn)
+        if (running := self.running(sender, turn)) is not None:
+            running.cancel()
+            await running.over_within(None)
+        return found
+
+    monkeypatch.setattr(Dispatcher, "recorded", before_its_end)
+    answer = daemon.get(f"/v1/responses/{id}{query}")
+    model.hang = False
+    assert answer.status == 200, answer.body
+    if query:
+        assert events(answer)[-1]["type"] == "response.failed"
+    else:
+        assert answer.json()["status"] == "cancelled"
 
 
 def test_a_call_comes_as_an_item_and_goes_on_by_the_previous_response(
