@@ -56,9 +56,15 @@ def read_prompt(call: RpcCall) -> Prompt:
             (files if uri.startswith("file://") else attached).append(uri)
         elif kind == "resource":
             found = block.get("resource")
-            if not isinstance(found, dict) or not isinstance(found.get("text"), str):
-                raise _unfit(call, "A resource must be text.")
-            attached.append(as_file(_text(call, found, "uri"), found["text"]))
+            if not isinstance(found, dict) or not isinstance(found.get("text", found.get("blob")), str):
+                raise _unfit(call, "A resource must have text or blob.")
+            uri, media = _text(call, found, "uri"), str(found.get("mimeType") or "file")
+            if "text" in found:
+                attached.append(as_file(uri, found["text"]))
+            elif media.startswith("image/"):
+                pictures.append({"type": media, "data": found["blob"]})
+            else:
+                attached.append(f"{uri} [a file that is not taken: {media[:80]}]")
         else:
             raise _unfit(call, f"Blocks of type {str(kind)[:40]} are not taken.")
     text = "\n\n".join(["\n".join(texts).strip(), *attached]).strip()

@@ -74,6 +74,9 @@ async def connect(request: web.Request) -> web.StreamResponse:
         return problem(found)
     most = MOST_AT_ONCE if FEDERATION in request.app else jsonrpc.MOST_BYTES
     socket = web.WebSocketResponse(heartbeat=_HEARTBEAT, max_msg_size=most, compress=False)
+    socket.headers["Acp-Connection-Id"] = (
+        new_id()
+    )  # of the protocol's transport; a WebSocket is never asked for it
     if not socket.can_prepare(request).ok:
         return plain(426, "This is a WebSocket.", "method", "Use a program that speaks ACP.")
     await socket.prepare(request)
@@ -114,11 +117,12 @@ class AcpConnection:
     async def run(self) -> None:
         """Takes messages until the editor goes."""
         async for frame in self._socket:
-            if frame.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
+            if frame.type == WSMsgType.BINARY:
+                continue  # the protocol's transport has text alone, and passes over these
+            if frame.type != WSMsgType.TEXT:
                 return
-            octets = frame.data.encode() if isinstance(frame.data, str) else frame.data
             try:
-                found = jsonrpc.decode(octets)
+                found = jsonrpc.decode(frame.data.encode())
             except RpcError as refusal:
                 await self._send(jsonrpc.refused(refusal))
                 continue
@@ -250,8 +254,10 @@ class AcpConnection:
         return {}
 
     async def _delete(self, call: RpcCall) -> dict[str, Any]:
-        _, thread = await self._known(acp.text_of(call, "sessionId"))
-        await self._conversations().remove(thread)
+        session = acp.text_of(call, "sessionId")
+        with suppress(RpcError):  # one that is not there, or has no turns yet, is on no list
+            _, thread = await self._known(session)
+            await self._conversations().remove(thread)
         return {}
 
     async def _set_mode(self, call: RpcCall) -> dict[str, Any]:

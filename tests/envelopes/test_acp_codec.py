@@ -25,11 +25,20 @@ def test_a_prompt_is_a_sentence_with_what_goes_with_it() -> None:
             {"type": "resource_link", "uri": "file:///tmp/a.py", "name": "a"},
             {"type": "resource", "resource": {"uri": "file:///tmp/c.py", "text": "x = 1"}},
             {"type": "image", "mimeType": "image/png", "data": "AA=="},
+            {"type": "resource", "resource": {"uri": "a://d", "blob": "AQ==", "mimeType": "image/gif"}},
+            {"type": "resource", "resource": {"uri": "a://e", "blob": "AQ==", "mimeType": "application/pdf"}},
+            {"type": "resource", "resource": {"uri": "a://f", "blob": "AQ=="}},
         )
     )
-    assert found.text == "Look at\nthis.\n\nhttps://a.example/b\n\nfile:///tmp/c.py\n```\nx = 1\n```"
+    assert found.text.split("\n\n") == [
+        "Look at\nthis.",
+        "https://a.example/b",
+        "file:///tmp/c.py\n```\nx = 1\n```",
+        "a://e [a file that is not taken: application/pdf]",
+        "a://f [a file that is not taken: file]",
+    ]
     assert found.files == ["file:///tmp/a.py"]
-    assert found.pictures == [{"type": "image/png", "data": "AA=="}]
+    assert found.pictures == [{"type": "image/png", "data": "AA=="}, {"type": "image/gif", "data": "AQ=="}]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +51,9 @@ def test_a_prompt_is_a_sentence_with_what_goes_with_it() -> None:
         [{"type": "text"}],
         [{"type": "text", "text": 7}],
         [{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}],
-        [{"type": "resource", "resource": {"uri": "a://b", "blob": "AA=="}}],
+        [{"type": "resource", "resource": {"uri": "a://b"}}],
+        [{"type": "resource", "resource": {"uri": "a://b", "blob": 7}}],
+        [{"type": "resource", "resource": {"blob": "AA=="}}],
         [{"type": "resource", "resource": "x"}],
         [{"type": "image", "data": "AA=="}],
         [{"type": "resource_link"}],

@@ -139,7 +139,8 @@ def test_a_session_is_there_after_the_editors_restart(node: Node) -> None:
         one.ask("session/resume", sessionId=session, cwd="/tmp/project", mcpServers=[])
         assert one.updates == []
         assert one.prompt(session, "use Clock again") == "end_turn"
-        one.ask("session/delete", sessionId=session)
+        for known in (session, session, new(one), "never"):
+            one.ask("session/delete", sessionId=known)
         assert one.ask("session/list", cwd="/tmp/project")["sessions"] == []
 
 
@@ -291,6 +292,19 @@ async def test_only_over_stdio_is_the_owner_asked(make_daemon: Callable[..., Run
                 assert found["method"] == "session/update"
         assert found["result"] == {"stopReason": "end_turn"}
     assert await asyncio.to_thread(_waits, daemon) == ["agents/oven_agent.py"]
+
+
+async def test_a_socket_has_an_id_and_takes_text_alone(node: Node) -> None:
+    """As the protocol's transport has it: a frame of octets is passed over."""
+    url = f"http://127.0.0.1:{node.daemon.port}/acp"
+    async with aiohttp.ClientSession() as http:
+        async with http.get(url, headers=UPGRADE) as upgrade:
+            assert len(upgrade.headers["Acp-Connection-Id"]) == 36
+        async with http.ws_connect(url) as socket:
+            asked = {"jsonrpc": "2.0", "method": "initialize", "params": {"protocolVersion": 1}}
+            await socket.send_bytes(json.dumps({**asked, "id": "octets"}).encode())
+            await socket.send_json({**asked, "id": "text"})
+            assert (await socket.receive_json(timeout=100))["id"] == "text"
 
 
 def test_a_cancelled_prompt_says_so(node: Node) -> None:
