@@ -1,4 +1,4 @@
-"""The lock files say the same as the project does, and pip refuses what they do not list."""
+"""The lock files say the same as the project does, pip refuses what they do not list, and everybody can have each pin."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import PackageNotFoundError, distribution, distributions
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -17,6 +19,7 @@ from fixtures.package_index import PackageIndex
 from fixtures.running_daemon import REPO
 from packaging.markers import Marker
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 FOLDER = REPO / "requirements"
@@ -168,3 +171,31 @@ def test_notice_covers_every_package_and_library() -> None:
     vendored = [path.name for path in (REPO / "rappd" / "web" / "vendor").iterdir() if path.is_dir()]
     for name in vendored:
         assert re.search(rf"^  {name} +\d\S* +\S", made, re.MULTILINE), name
+
+
+PINS = [line.partition("==")[::2] for line in (REPO / "constraints.txt").read_text().splitlines()]
+OLDEST = "3.11.0"
+
+
+def test_the_oldest_python_is_what_the_project_says() -> None:
+    project = tomllib.loads((REPO / "pyproject.toml").read_text())["project"]
+    assert SpecifierSet(project["requires-python"]) == SpecifierSet(f">={OLDEST.removesuffix('.0')}")
+
+
+def test_everything_installed_is_pinned() -> None:
+    pinned = {canonicalize_name(name): version for name, version in PINS}
+    found = {canonicalize_name(one.name): one.version for one in distributions() if one.name != "rappd"}
+    unpinned = {name: version for name, version in found.items() if pinned.get(name) != version}
+    assert unpinned == {}
+
+
+@pytest.mark.parametrize(("name", "version"), PINS, ids=[name for name, _ in PINS])
+def test_a_pin_is_there_for_the_oldest_python(name: str, version: str) -> None:
+    try:
+        pinned = distribution(name)
+    except PackageNotFoundError:
+        assert find_spec("a2a") is None, f"nothing needs {name}"
+        pytest.skip("perhaps it comes with the extra `bench`, which is not installed")
+    assert pinned.version == version
+    needs = pinned.metadata["Requires-Python"]
+    assert SpecifierSet(needs or "").contains(OLDEST), f"{name} {version} needs Python {needs}"

@@ -1,11 +1,17 @@
-"""Finding the agent files of a folder, in order."""
+"""Finding the agent files of a folder, in order, reading them on many threads, and code that is made ahead."""
 
 from __future__ import annotations
 
 import os
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import agents
 from agents.contract.file_discovery import find_agent_files, find_service_files, find_shipped_files
+from agents.contract.loading import code_of, compile_library
+from agents.contract.syntax import syntax_tree
+from agents.runtimes.python.worker.zygote import load_modules
 from agents.storage.safe_fs import SafeTree
 
 
@@ -90,3 +96,52 @@ def test_a_missing_folder_holds_nothing(tmp_path: Path) -> None:
 def test_services_and_organs(tmp_path: Path) -> None:
     touch(tmp_path, "kanban_service.py", "heart_organ.py", "x_agent.py", "disabled_agents/off_service.py")
     assert [file.rel for file in find_service_files(tmp_path)] == ["heart_organ.py", "kanban_service.py"]
+
+
+LIBRARY = Path(next(iter(agents.__path__))) / "library"
+
+
+def test_the_code_of_a_shipped_file_is_made_once() -> None:
+    assert load_modules(["agents.contract.loading:compile_library"]) == {}
+    path = LIBRARY / "twin_agent.py"
+    assert code_of(path, path.read_bytes()) is code_of(path, path.read_bytes())
+
+
+def test_other_content_or_another_file_gets_its_own_code() -> None:
+    compile_library()
+    path = LIBRARY / "twin_agent.py"
+    changed = code_of(path, b"HERE = 'changed'\n")
+    elsewhere = code_of(Path("/x/twin_agent.py"), path.read_bytes())
+    assert "HERE" in changed.co_names
+    assert elsewhere.co_filename == "/x/twin_agent.py"
+    assert elsewhere.co_names == code_of(path, path.read_bytes()).co_names
+
+
+def test_what_cannot_be_called_is_told() -> None:
+    assert load_modules(["agents.contract.loading:no_such_thing"]).keys() == {
+        "agents.contract.loading:no_such_thing"
+    }
+
+
+SOURCE = "x = [[[[[[1]]]]]]\n" * 300
+
+
+class LaysDown:
+    """Garbage whose end, which may come while a tree is built, lets other threads go on."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        time.sleep(0.0001)
+
+
+def read(_: int) -> int:
+    for _ in range(20):
+        LaysDown()
+    return len(syntax_tree(SOURCE).body)
+
+
+def test_threads_that_read_at_once_all_get_their_tree() -> None:
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(read, range(60))) == {300}

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from envelopes.codecs import wire
 from envelopes.codecs.canonical import canonical
 from envelopes.envelope import Envelope, agent_id
-from envelopes.errors import BadSignatureError, MalformedError
-from envelopes.identity.keys import IdentityKey, verify
+from envelopes.errors import BadKeyError, BadSignatureError, MalformedError
+from envelopes.identity.keys import IdentityKey, fingerprint_of, verify
 from envelopes.identity.signatures import sign
 from envelopes.identity.signatures import verify as signer_of
 
@@ -187,3 +187,30 @@ def test_any_record_keeps_its_signature_until_something_changes(
 
 def test_a_record_that_was_kept_cannot_be_dated_anew() -> None:
     _refused(_with(t=int(NOW) + 100_000), NOW + 100_000)
+
+
+IDENTITY = IdentityKey.generate()
+
+
+@given(st.binary(max_size=500), st.binary(min_size=1, max_size=64))
+def test_a_signature_holds_for_its_message_alone(message: bytes, other: bytes) -> None:
+    signature = IDENTITY.sign(message)
+    assert verify(IDENTITY.public, signature, message)
+    assert not verify(IDENTITY.public, signature, message + other)
+    assert not verify(IDENTITY.public, signature[:-1], message)
+
+
+def test_a_key_comes_back_from_its_file() -> None:
+    again = IdentityKey.from_pem(IDENTITY.to_pem())
+    assert again.fingerprint == IDENTITY.fingerprint == fingerprint_of(IDENTITY.public)
+    assert verify(again.public, again.sign(b"x"), b"x")
+
+
+@pytest.mark.parametrize("pem", [b"", b"no key", IDENTITY.to_pem()[:80]], ids=["empty", "text", "half"])
+def test_a_damaged_key_is_refused_in_words(pem: bytes) -> None:
+    with pytest.raises(BadKeyError, match="cannot be read"):
+        IdentityKey.from_pem(pem)
+
+
+def test_an_agent_id_is_the_name_and_sixteen_hex() -> None:
+    assert agent_id("brainstem", IDENTITY.fingerprint) == f"brainstem_{IDENTITY.fingerprint[:16]}"

@@ -1,4 +1,4 @@
-"""Sockets of the listeners on the network."""
+"""Sockets of the listeners on the network, and ports for daemons that start a moment after they were chosen."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import errno
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fixtures.running_daemon import free_port
 
+from rappd.daemon.ports import aside, is_free
 from rappd.listeners import listening_sockets
 from rappd.listeners.listening_sockets import listen
 
@@ -80,3 +82,10 @@ def test_without_ipv6_the_other_family_is_listened_at(
 
 def test_address_of_another_machine_is_not_listened_at(stack: ExitStack) -> None:
     assert opened(stack, "192.0.2.1", free_port()) == []
+
+
+def test_no_connection_gets_one_of_them_by_chance() -> None:
+    lent_from = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    found = aside(20)
+    assert len(set(found)) == 20
+    assert all(1024 < port < lent_from and is_free(port) for port in found)

@@ -13,6 +13,7 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 from playwright.sync_api import Browser, Page, Route, expect
 
 from rappd.settings.wording import WORDING
+from rappd.transcript.excerpts import excerpt
 
 SCHEMES = {"As this device": "light dark", "Light": "light", "Dark": "dark"}
 ADA = "11111111-2222-4333-8444-555555555555"
@@ -234,3 +235,35 @@ def test_colours_are_chosen_and_an_agent_is_begun_from_the_search(daemon: Runnin
     page.keyboard.type("new agent")
     page.keyboard.press("Enter")
     expect(page.get_by_role("dialog", name="New agent")).to_be_visible()
+
+
+LONG = "road " * 100
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "shown"),
+    [
+        ("Where do tomatoes grow?", ["tomatoes"], "Where do tomatoes grow?"),
+        ("Late.\n\nThen the\tpumpkins.", ["pumpkins"], "Late. Then the pumpkins."),
+        (f"mill {LONG}church", ["mill", "church"], None),
+        (f"İİİİ {LONG}mill {LONG}", ["mill"], None),
+        (f"{LONG}MILL", ["mill"], None),
+        ("x" * 400, ["x" * 300], None),
+        ("nothing of it", ["mill"], ""),
+        ("mill alone", ["mill", "church"], ""),
+    ],
+)
+def test_excerpt_holds_each_word(text: str, words: list[str], shown: str | None) -> None:
+    found = excerpt(text, words)
+    if shown is not None:
+        assert found == shown
+        return
+    assert all(word in found.lower() for word in words)
+    assert len(found) < 330
+    assert "…" in found
+
+
+def test_excerpt_cuts_no_word() -> None:
+    found = excerpt(f"{'wander ' * 40}pumpkins {'orange ' * 40}", ["pumpkins"], 60)
+    assert set(found.split()) == {"…", "wander", "pumpkins", "orange"}
+    assert found.startswith("… wander") and found.endswith("orange …")

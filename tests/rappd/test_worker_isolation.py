@@ -1,12 +1,23 @@
-"""Calls cannot be answered, read or paid for by other calls: attacks from inside a real agent, in each mode."""
+"""Workers reach nothing of other calls, origins and the daemon: attacks from inside a real agent, in each sandbox mode."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
-from fixtures.running_daemon import agent_source
-from fixtures.sandboxed_daemon import SandboxedDaemon
+import orjson
+import pytest
+from fixtures.running_daemon import RunningDaemon, agent_source
+from fixtures.sandboxed_daemon import LANDLOCK, MODES, NO_SANDBOX, SandboxedDaemon, sandboxed_daemon_in
+
+from rappd.errors import UsageProblemError
+from rappd.settings.load import Settings
+from rappd.tenants.tenant_config import sandbox_wish
 
 _FORGE = """
 import os, socket, struct, threading, time
@@ -201,3 +212,133 @@ return ''
     seen = [packet for answers in told for packet in answers if packet not in ("", "fine")]
     assert any('"Peeks"' in packet for packet in seen), "the probe sees nothing"
     assert not [packet for packet in seen if '"Other"' in packet]
+
+
+def test_sandbox_mode_is_taken_and_hides_the_keys(sandboxed_daemon: SandboxedDaemon) -> None:
+    sandboxed_daemon.start()
+    home = sandboxed_daemon.home
+    own = sandboxed_daemon.run_code("return open('.brainstem_data/note', 'w').write('mine')")
+    assert own["ok"], own
+    stolen = sandboxed_daemon.run_code(
+        f"return open({str(home / 'keys' / 'identity.pem')!r}).read()", "Thief"
+    )
+    assert not stolen["ok"]
+    assert "PRIVATE KEY" not in str(stolen)
+
+
+def test_sandbox_setting_of_another_name_is_refused() -> None:
+    settings = Settings.without_files({"RAPPD_SANDBOX": "cellar"})
+    with pytest.raises(UsageProblemError, match="one of: auto, namespace, landlock, none"):
+        sandbox_wish(settings)
+
+
+def test_egg_and_own_agents_share_no_worker(sandboxed_daemon: SandboxedDaemon) -> None:
+    """Each worker tells itself by a mark that one agent leaves in its process."""
+    mark = "import sys; sys.marks = getattr(sys, 'marks', []) + ['{}']; return ' '.join(sys.marks)"
+    for name in ("Mine", "Too"):
+        sandboxed_daemon.drop(f"{name.lower()}_agent.py", agent_source(name, mark.format(name)))
+    source = agent_source("Hatched", mark.format("Hatched"))
+    sandboxed_daemon.drop("hatched_agent.py", source)
+    receipts = sandboxed_daemon.home / "eggs" / "receipts"
+    receipts.mkdir(parents=True, exist_ok=True)
+    row = {
+        "path": "agents/hatched_agent.py",
+        "sha256": hashlib.sha256((sandboxed_daemon.agents / "hatched_agent.py").read_bytes()).hexdigest(),
+    }
+    receipt = {"sha256": "ab" * 32, "workspace": "brainstem", "files": [row]}
+    (receipts / "20260101T000000Z-aaaaaa.json").write_bytes(orjson.dumps(receipt))
+    daemon = sandboxed_daemon.start()
+    told = [
+        daemon.post("/agents/run", {"agent": name}, control=True).json()["result"]
+        for name in ("Mine", "Hatched", "Too", "Mine")
+    ]
+    assert told == ["Mine", "Hatched", "Too", "Mine Mine"]
+
+
+ATTACKS = {
+    "read": "open({path!r}, 'rb').read(4)",
+    "write": "open({path!r}, 'r+b').write(b'forged')",
+    "remove": "__import__('os').unlink({path!r})",
+    "replace": "__import__('os').rename('.brainstem_data/forged', {path!r})",
+    "link": "__import__('os').link({path!r}, '.brainstem_data/link')",
+    "list": "__import__('os').listdir({folder!r}) and open({path!r}, 'ab')",
+}
+
+
+def test_agent_cannot_reach_the_anchors(sandboxed_daemon: SandboxedDaemon) -> None:
+    daemon = sandboxed_daemon
+    daemon.start()
+    path = daemon.home / "anchors.db"
+    assert path.read_bytes().startswith(b"SQLite format 3")
+    own = str(daemon.home / "brainstem" / ".brainstem_data" / "mine")
+    control = daemon.run_code(f"return open({own!r}, 'wb').write(b'forged')", "Control")
+    assert control["ok"], control
+    daemon.run_code("return open('.brainstem_data/forged', 'wb').write(b'forged')", "Preparing")
+    for name, attack in ATTACKS.items():
+        code = attack.format(path=str(path), folder=str(daemon.home))
+        tried = daemon.run_code(f"return repr({code})", f"Attack{name.capitalize()}")
+        assert not tried["ok"], (name, tried)
+    assert path.read_bytes().startswith(b"SQLite format 3")
+    report = json.loads(daemon.cli("threads", "verify", "--json").stdout)["verify"]
+    assert report["found"] == 0
+
+
+def test_probe_reaches_the_anchors_without_a_sandbox() -> None:
+    with sandboxed_daemon_in(NO_SANDBOX, LLM_FAKE="1") as daemon:
+        daemon.start()
+        path = str(daemon.home / "anchors.db")
+        read = daemon.run_code(f"return repr(open({path!r}, 'rb').read(6))", "Reader")
+    assert read["ok"], "the probe works where nothing stands against it"
+    assert "SQLite" in str(read)
+
+
+ASK = """
+import socket, sys
+try:
+    with socket.socket(socket.AF_UNIX) as asked:
+        asked.settimeout(100)
+        asked.connect(sys.argv[1])
+        asked.sendall(b"GET /settings HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n")
+        answer = b""
+        while piece := asked.recv(65536):
+            answer += piece
+    said = answer.decode()
+except OSError as error:
+    said = type(error).__name__
+print(said)
+"""
+FROM_WORKER = """
+import contextlib, io, sys
+sys.argv = ["ask", {socket!r}]
+said = io.StringIO()
+with contextlib.redirect_stdout(said):
+    exec({ask!r}, {{}})
+return said.getvalue()
+"""
+FROM_CHILD = """
+import subprocess, sys
+asked = [sys.executable, "-c", {ask!r}, {socket!r}]
+return subprocess.run(asked, start_new_session=True, capture_output=True, text=True).stdout
+"""
+
+
+@pytest.mark.parametrize("mode", [*MODES, NO_SANDBOX])
+@pytest.mark.parametrize("code", [FROM_WORKER, FROM_CHILD], ids=["worker", "child of its own session"])
+def test_worker_is_refused_at_the_control_socket(mode: str, code: str, nobody_python: Path) -> None:
+    with sandboxed_daemon_in(mode, nobody_python, LLM_FAKE="1") as daemon:
+        daemon.start()
+        socket = str(daemon.home / "rappd.sock")
+        assert _asked_from_outside(daemon).startswith("HTTP/1.1 200 "), "positive control"
+        said = daemon.run_code(code.format(ask=ASK, socket=socket))["result"].strip()
+        if mode in (LANDLOCK, NO_SANDBOX):  # the path is there, and the daemon looks who asks
+            assert said.startswith("HTTP/1.1 403 "), said
+            assert "Workers may not use the control socket." in said
+            daemon.wait_for_log("tried the control socket")
+        else:  # the home is not there for it
+            assert said in ("FileNotFoundError", "PermissionError", "ConnectionRefusedError"), said
+            assert "tried the control socket" not in daemon.log
+
+
+def _asked_from_outside(daemon: RunningDaemon) -> str:
+    asked = [sys.executable, "-c", ASK, str(daemon.home / "rappd.sock")]
+    return subprocess.run(asked, check=True, capture_output=True, text=True).stdout

@@ -1,19 +1,23 @@
-"""A call stands in its caller's record before the other machine hears of it, whichever part of the caller asks."""
+"""A call stands in its caller's record before the other machine hears of it, and its reply on the disk before it goes out."""
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 from fixtures.machines import Machine, acquaint
 from fixtures.running_daemon import agent_source
+from fixtures.slow_disk import hold_up, with_slow_disk
 
 from envelopes.envelope import DONE, HELP, Envelope, new_id
 from neighborhoods.discovery.peers_file import Entry
@@ -28,6 +32,8 @@ from rappd.federation.session_guests import SessionGuests
 from rappd.sessions.guests import Guest
 from rappd.store import connections
 from rappd.store.store import Store
+from tests.rappd.federation.conftest import Node
+from tests.rappd.federation.plain_connection import line_of
 from tests.rappd.federation_service.test_legacy import Published
 from twins.background_tasks import BackgroundTasks
 
@@ -176,3 +182,31 @@ async def test_guest_of_a_session_is_asked_once_its_help_is_committed(
     assert await guests.say(guest) == {"response": "hello"}
     assert guests.asked == ["recorded"]
     await store.close()
+
+
+OFFERS = ("rappd.3", "rappd.2", "rappd.1")
+"""The subprotocols that daemons offered while replies could be provisional."""
+
+
+async def test_call_and_its_reply_wait_for_the_disk(make: Callable[..., Node], tmp_path: Path) -> None:
+    node = make(**with_slow_disk(tmp_path / "site")).start()
+    mine = node.peer("durable")
+    async with line_of(mine, "rappd.2", offers=OFFERS) as line:
+        asked = mine.help("Counted", {"tell": "once", "seconds": 1.5})
+        hold_up(node.daemon.home, 60)
+        await line.send(asked)
+        await asyncio.sleep(0.5)
+        assert node.counted() == [], "it is not begun before its claim is on the disk"
+        hold_up(node.daemon.home, 0)
+        node.daemon.wait_for(lambda: node.counted() == ["once"], what="the agent to run")
+        hold_up(node.daemon.home, 60)
+        node.daemon.wait_for(lambda: node.counted("ended") == ["once"], what="the agent to end")
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(line.receive(), 0.5)
+        hold_up(node.daemon.home, 0)
+        told = await asyncio.wait_for(line.receive(), 100)
+        assert told.type is aiohttp.WSMsgType.TEXT
+        assert json.loads(told.data)["data"]["result"] == "counted once"
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(line.receive(), 0.3)
+    assert [one["verb"] for one in node.records(asked["id"])] == ["HELP", "DONE"]

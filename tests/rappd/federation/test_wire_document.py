@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 from fixtures.running_daemon import REPO
+from lxml import etree
 
 import envelopes
 import neighborhoods
 import rappd
 from envelopes import envelope as envelope_module
-from envelopes.codecs import wire
+from envelopes.codecs import wire, xml_message
 from envelopes.errors import ReportableError
 from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
 from envelopes.payloads import core
 from envelopes.payloads.schemas import xsd_of_all
+from neighborhoods.auth.totp import DIGITS
 from neighborhoods.delivery import delivery_route, outbox, retry
 from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
 from neighborhoods.discovery.peers_file import PeersFile
@@ -29,6 +31,7 @@ from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.dispatch import turns
 from rappd.features.eggs import received as received_eggs
 from rappd.features.features import all_operations
+from rappd.features.organism.operations import META_NS
 from rappd.federation import inbound
 from rappd.listeners import bodies, connection_admission
 from rappd.listeners.federation import envelopes as envelope_routes
@@ -215,3 +218,23 @@ def test_a_published_brainstem_is_sent_what_the_page_shows() -> None:
     made = twin_chat(said["payload"]["text"], from_rappid=said["from_rappid"], nonce=said["nonce"])
     assert {**made, "utc": said["utc"]} == said
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", made["utc"])
+
+
+def test_message_of_the_page_is_read() -> None:
+    (text,) = blocks("message-xml")
+    envelope, thread = xml_message.decode(text.encode(), recipient="core")
+    assert (envelope.sender, envelope.verb, thread) == ("console_token-0a6a4ee0", "HELP", "")
+    assert envelope.data == {"agent": "Clock", "args": {}}
+    assert xml_message.decode(xml_message.encode(envelope), recipient="core").envelope == envelope
+
+
+def test_sign_in_and_catalog_of_the_page_have_their_form() -> None:
+    (first,) = blocks("authenticate-xml")
+    element = xml_message.element_of(first.strip())
+    assert element.tag == "authenticate"
+    assert re.fullmatch(rf"[0-9]{{{DIGITS}}}", element.get("totp", ""))
+    (text,) = blocks("catalog-xml")
+    catalog = etree.fromstring(text)
+    assert catalog.tag == f"{{{META_NS}}}catalog"
+    assert catalog.get("from") == "console_token-0a6a4ee0"
+    assert set(catalog[0].keys()) == {"name", "namespace", "root"}

@@ -17,6 +17,9 @@ from rappd.notices.command import NotifyCommand, as_argument
 from rappd.notices.notices import Notices
 from rappd.store.notice_table import Notice, NoticeTable
 from rappd.store.store import Store
+from rappd.tether import phone_session
+from tests.rappd.tether.aiortc_client import AiortcClient
+from tests.rappd.tether.conftest import reachable
 
 WEATHER = agent_source("Weather", 'return "rain"')
 
@@ -232,3 +235,44 @@ async def test_key_that_means_several_notices_or_none_dismisses_none(key: str) -
 def test_only_the_operator_sees_notices(fake_daemon: RunningDaemon) -> None:
     for method, path in (("GET", "/notices"), ("POST", "/notices/dismiss")):
         assert fake_daemon.request(method, path, {"all": True}).status in (401, 403)
+
+
+async def test_news_come_to_pages_and_phones_and_leave_them_at_once(
+    make_daemon: Callable[..., RunningDaemon], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        phone_session, "PING_SECONDS", 600.0
+    )  # nothing else makes a phone's list be looked at
+    monkeypatch.setattr(phone_session, "DEAD_SECONDS", 1200.0)
+    desk = make_daemon("desk", **reachable())
+    await asyncio.to_thread(desk.start)
+    mine, guest = (
+        await AiortcClient(desk).pair("mine", name="Mine"),
+        await AiortcClient(desk).pair(name="Guest"),
+    )
+    for phone in (mine, guest):
+        path = f"/devices/{phone.id}"
+        await asyncio.to_thread(desk.request, "POST", path, {"notices": phone is mine}, control=True)
+    await mine.sees(lambda: mine.waiting.get("may") is True)
+    page = await asyncio.to_thread(desk.stream, "/activity/stream")
+    added = {"text": "remind me in 1 second to call mum"}
+    await asyncio.to_thread(desk.request, "POST", "/timers", added, control=True)
+    await mine.sees(lambda: [row["what"] for row in mine.waiting["rows"]] == ["Reminder: call mum."])
+    came = await asyncio.to_thread(told, page, "notice")
+    dismissed = {"key": came["key"]}
+    await asyncio.to_thread(desk.request, "POST", "/notices/dismiss", dismissed, control=True)
+    await mine.sees(lambda: mine.waiting["rows"] == [])
+    assert (await asyncio.to_thread(told, page, "notice_gone"))["key"] == came["key"]
+    assert guest.waiting == {}, "news are for phones that may see them"
+    page.close()
+    await mine.leave()
+    await guest.leave()
+
+
+def told(page: object, kind: str) -> dict[str, str]:
+    """The next message of a kind on a page's stream."""
+    for line in page:  # type: ignore[attr-defined]  # an HTTPResponse
+        text = line.decode().removeprefix("data:").strip()
+        if text.startswith("{") and (found := json.loads(text)).get("type") == kind:
+            return dict(found)
+    raise AssertionError(f"the stream ended without {kind}")

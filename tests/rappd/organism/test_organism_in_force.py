@@ -13,6 +13,9 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.sandboxed_daemon import SandboxedDaemon
 
+from envelopes.payloads.form import Field, PayloadForm, Type
+from rappd.organism.schemas import ListenerSchemas
+
 DICE = agent_source("Dice", 'return "six"', "Rolls dice.")
 NOTE = agent_source("Note", 'return "noted"', "Notes things.")
 
@@ -292,3 +295,39 @@ def test_no_agent_reads_or_writes_it(sandboxed_daemon: SandboxedDaemon) -> None:
     """
     assert daemon.run_code(textwrap.dedent(attack))["result"] == "nothing"
     assert not file.exists()
+
+
+ONE, OTHER, THIRD = (
+    PayloadForm("double", "sums", "double", "Doubles.", (Field(name, Type("int")),))
+    for name in ("number", "value", "amount")
+)
+
+
+@pytest.mark.parametrize(
+    ("kept", "served"),
+    [
+        ([], {1}),
+        ([ONE], {1}),
+        ([ONE, OTHER], {1, 2}),
+        ([ONE, OTHER, ONE], {1, 2}),
+        ([ONE, OTHER, THIRD], {1, 2, 3}),
+    ],
+)
+@pytest.mark.parametrize("restarted", [False, True])
+def test_listener_has_the_namespaces_of_the_versions_there_are(
+    tmp_path: Path, kept: list[PayloadForm], served: set[int], restarted: bool
+) -> None:
+    schemas = ListenerSchemas(tmp_path)
+    for form in kept:
+        schemas.keep([form])
+    if restarted:
+        schemas = ListenerSchemas(tmp_path)
+        schemas.keep(kept[-1:])
+    current = kept[-1] if kept else ONE
+    found = {
+        version
+        for version in range(10)
+        if current.serves(current.namespace(version), "double", schemas.newest(current))
+    }
+    assert found == served
+    assert current.serves("", "double") and not current.serves("", "triple")

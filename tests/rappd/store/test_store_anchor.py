@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -217,3 +218,20 @@ async def test_first_anchor_of_a_long_log_does_not_delay_the_start(
     assert anchoring.report.anchor.note == "first"
     await anchoring.close()
     assert verified(path).whole
+
+
+async def test_anchor_signed_before_1970_is_read_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, key = tmp_path / "rappd.db", IdentityKey.generate()
+    store = await Store.open(path)
+    await store.commit(Record("aaaaaaaa-0000-4000-8000-000000000001", "HELP", "guid", "desk", "1", b"{}", 1))
+    with monkeypatch.context() as early:
+        early.setattr(time, "time_ns", lambda: -86_400 * 10**9)
+        anchorer = Anchorer(path, key)
+        assert anchorer.open_log().signed
+        anchorer.close()
+    anchorer = Anchorer(path, key)
+    assert anchorer.open_log().problems == []
+    anchorer.close()
+    await store.close()

@@ -1,19 +1,24 @@
-"""The write-ahead log under load: it starts over instead of growing, and a reader cannot stop the writer."""
+"""The write-ahead log under load: it starts over instead of growing, by pages that are estimated; no reader stops the writer."""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import sqlite3
 import time
+import uuid
 from pathlib import Path
 
 import pytest
 
+from envelopes.envelope import new_id, thread_id
 from rappd.store import write_ahead_log
 from rappd.store.connections import open_reading
 from rappd.store.records import Record
 from rappd.store.store import Store
 from rappd.store.verify import verify
+from rappd.store.write_ahead_log import WalCheckpointer
+from rappd.store.write_operations import InboxClaim
 
 A = "aaaaaaaa-0000-4000-8000-000000000001"
 BODY = b"x" * 20_000
@@ -108,3 +113,45 @@ async def test_a_reader_that_stays_in_an_old_moment_stops_nobody(path: Path) -> 
     db.close()
     await store.close()
     assert verify(path).events == 601
+
+
+PEER = "brainstem_0123456789abcdef"
+
+
+@pytest.mark.parametrize("abreast", [1, 16])
+@pytest.mark.parametrize("kind", ["turns", "calls", "old threads"])
+async def test_the_estimate_is_about_what_the_log_holds(
+    path: Path, say, about, monkeypatch: pytest.MonkeyPatch, kind: str, abreast: int
+) -> None:
+    estimated: list[int] = []
+    monkeypatch.setattr(WalCheckpointer, "wrote", lambda _, pages: estimated.append(pages))
+    store = await Store.open(path)
+    old = [thread_id("brainstem", "guid", f'"{n}"') for n in range(2_000)]
+    await asyncio.gather(*(store.commit(say(thread)) for thread in old))
+
+    async def turn(number: int) -> None:
+        thread = thread_id("brainstem", "guid", f'"{new_id()}"')
+        store.thread(about(thread))
+        for verb in ("HELP", "HELP", "DONE"):
+            store.queue(say(thread, "x" * 200, verb=verb))
+        await store.commit(say(thread, "x" * 200, verb="DONE"))
+
+    async def call(number: int) -> None:
+        thread, id = thread_id("brainstem", PEER, f'"{new_id()}"'), str(uuid.uuid4())
+        records = [about(thread), say(thread, "x" * 200, sender=PEER, id=id)]
+        await store.claim(InboxClaim(PEER, id, "HELP", "started", "brainstem", thread, b"", 1, records))
+        reply = say(thread, "x" * 200, verb="DONE", recipient=PEER, id=id, answers=True)
+        await store.commit_reply(reply, PEER, id, "HELP", strict=False)
+
+    async def go_on(number: int) -> None:
+        await store.commit(say(old[number * 617 % len(old)], "x" * 200))
+
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("PRAGMA wal_checkpoint(RESTART)")
+        estimated.clear()
+        one = {"turns": turn, "calls": call, "old threads": go_on}[kind]
+        for start in range(0, 320, abreast):
+            await asyncio.gather(*(one(start + n) for n in range(abreast)))
+        _, written, _ = db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    assert written / 2 < sum(estimated) < written * 2
+    await store.close()

@@ -1,4 +1,4 @@
-"""The one question about code, as a table; and that the daemon and its workers answer it alike."""
+"""The one question about code, as a table: the daemon and its workers answer it alike; approvals, and where code is from."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import hashlib
 import itertools
 from pathlib import Path
 
+import orjson
 import pytest
 
 from agents.contract.may_run import SHIPPED, YOURS, Allowed, Quarantined, Refused, Verdict, origin_of
 from agents.runtimes.python.worker.import_hooks import QuarantineImportHook
 from twins.errors import BadFileError
 from twins.trust.quarantine import QuarantineEntry
-from twins.trust.trust import Trust, WorkspaceTrust, verdict
+from twins.trust.trust import Approvals, CodeOrigins, Trust, WorkspaceTrust, verdict
 from twins.workspace.workspace import Workspace
 
 HELD = QuarantineEntry("a.py", "aa" * 32, "It came in an egg.", "rose.egg", "2026-01-01T00:00:00Z")
@@ -99,3 +100,53 @@ def test_a_worker_answers_as_the_daemon_does(tmp_path: Path, brought: tuple[bool
         file.write_bytes(content)
         found = trust.may_run(YOURS, file, hashlib.sha256(content).hexdigest())
         assert bool(worker.why(str(file))) == isinstance(found, Quarantined), content
+
+
+def _hash(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
+def test_code_origins_with_receipts_names_the_egg(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    receipts = home / "eggs" / "receipts"
+    receipts.mkdir(parents=True)
+    origins = CodeOrigins(home)
+    nothing = origins.look()
+    assert origins.look() is nothing
+    path = home / "brainstem" / "agents" / "a_agent.py"
+    assert origins.egg_of(path, _hash("one")) == ""
+    row = {"path": "agents/a_agent.py", "sha256": _hash("one"), "moved_to": ""}
+    receipt = {"sha256": "ab" * 32, "workspace": "brainstem", "files": [row]}
+    (receipts / "20260101T000000Z-aaaaaa.json").write_bytes(orjson.dumps(receipt))
+    assert origins.look() is not nothing
+    assert origins.egg_of(path, _hash("one")) == "egg:abababababab"
+    assert origins.egg_of(path.with_name("copy_agent.py"), _hash("one")) == "egg:abababababab"
+    changed = origins.egg_of(path, _hash("two"))
+    assert changed.startswith("egg:abababababab:")
+    assert origins.egg_of(path.with_name("own_agent.py"), _hash("two")) == ""
+
+
+def test_code_origins_with_damaged_receipt_reads_the_others(tmp_path: Path) -> None:
+    receipts = tmp_path / "eggs" / "receipts"
+    receipts.mkdir(parents=True)
+    (receipts / "bad.json").write_text("{")
+    origins = CodeOrigins(tmp_path)
+    origins.look()
+    assert origins.egg_of(tmp_path / "x.py", _hash("x")) == ""
+
+
+def test_an_approval_is_for_exact_bytes_and_outlives_the_process(tmp_path: Path) -> None:
+    first, other = Approvals(tmp_path / "approved.json"), Approvals(tmp_path / "approved.json")
+    assert not other.covers("aa" * 32)
+    first.add("dice_agent.py", "aa" * 32)
+    assert first.covers("aa" * 32) and other.covers("aa" * 32)
+    assert not other.covers("ab" * 32)
+    other.add("tea_agent.py", "bb" * 32)
+    assert first.covers("aa" * 32) and first.covers("bb" * 32), "neither forgets what the other wrote"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "null"])
+def test_a_damaged_file_approves_nothing(tmp_path: Path, content: str) -> None:
+    (tmp_path / "approved.json").write_text(content)
+    with pytest.raises(BadFileError):
+        Approvals(tmp_path / "approved.json").covers("aa" * 32)
