@@ -147,10 +147,8 @@ class Tasks:
                 f"{_CONTEXTS}{query.context}",
                 begins=not query.context,
             )
-        for one in rows:
-            if not one.verb and self._turns.running(self._program.sender, one.id) is None:
-                await self.get(one.id)  # cut off by a restart: it goes on, or ends so
-        wanted = [one for one in rows if one.at >= query.after and query.state in ("", self._state(one))]
+        states = {one.id: await self._state(one) for one in rows}
+        wanted = [one for one in rows if one.at >= query.after and query.state in ("", states[one.id])]
         at, _, last = query.token.partition(".")
         rest = [one for one in wanted if (one.at, one.id) < (int(at), last)] if query.token else wanted
         page = rest[: query.size]
@@ -226,11 +224,14 @@ class Tasks:
             if place > after:
                 yield place, ending
 
-    def _state(self, row: TurnRow) -> str:
+    async def _state(self, row: TurnRow) -> str:
         if row.verb:
             return a2a_tasks.state_of(Envelope(row.id, "", "", row.verb, {"code": row.code}))
-        running = self._turns.running(self._program.sender, row.id) is not None
-        return a2a.WORKING if running else a2a.FAILED
+        if self._turns.running(self._program.sender, row.id) is not None:
+            return a2a.WORKING
+        return (
+            await self.get(row.id)
+        ).state  # it ended since, or a restart cut it off: it goes on, or ends so
 
     async def _recorded(self, id: str) -> RecordedTurn | None:
         row = await recorded_turn(self._daemon.store, self._program.sender, id, self._target.workspace)

@@ -48,11 +48,13 @@ from a2a.utils.errors import (
 from a2a.utils.signing import create_signature_verifier
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from envelopes.codecs.a2a import EVENTS, REPLAY
+from envelopes.codecs.a2a import EVENTS, REPLAY, Sent
 from envelopes.codecs.a2a_tasks import TaskRecord
 from rappd.dispatch.turns import Turn
 from rappd.listeners import a2a as a2a_listener
+from rappd.listeners import a2a_tasks
 from rappd.listeners.a2a_tasks import Tasks
+from rappd.store.turn_table import TurnRow
 
 bindings = pytest.mark.parametrize("binding", [TransportProtocol.JSONRPC, TransportProtocol.HTTP_JSON])
 Work = Callable[[Any], Awaitable[Any]]
@@ -267,6 +269,34 @@ def test_tasks_of_a_context_are_listed_by_pages_and_states(daemon: RunningDaemon
         return await client.list_tasks(asked)
 
     assert not asking(address(daemon), failed, binding).tasks
+
+
+def test_a_task_that_ends_as_it_is_listed_is_listed_by_its_end(
+    daemon: RunningDaemon, model: FakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    turns: list[Turn] = []
+    begin, recorded_turns = Tasks.begin, a2a_tasks.recorded_turns
+
+    async def begun(self: Tasks, sent: Sent) -> tuple[TaskRecord, Turn]:
+        found, turn = await begin(self, sent)
+        turns.append(turn)
+        return found, turn
+
+    async def ended_since(*asked: Any, **more: Any) -> list[TurnRow]:
+        found = await recorded_turns(*asked, **more)
+        turns[0].cancel()
+        await turns[0].over_within(None)
+        return found
+
+    monkeypatch.setattr(Tasks, "begin", begun)
+    monkeypatch.setattr(a2a_tasks, "recorded_turns", ended_since)
+    model.hang = True
+    sent = {**said("think", "ends listed", contextId="ends"), "configuration": {"returnImmediately": True}}
+    id = post(daemon, "/a2a", rpc("SendMessage", sent)).json()["result"]["task"]["id"]
+    asked = {"contextId": "ends", "status": "TASK_STATE_CANCELED"}
+    listed = post(daemon, "/a2a", rpc("ListTasks", asked)).json()["result"]["tasks"]
+    model.hang = False
+    assert [one["id"] for one in listed] == [id]
 
 
 def test_who_shows_no_token_lists_no_tasks_of_others(daemon: RunningDaemon) -> None:
