@@ -39,9 +39,7 @@ _BEYOND = {
     "prompts-get-with-image": "prompts are not served",
     "caching": "it asks for prompts and resources, too",
     "input-required-result-non-tool-request": "prompts are not served",
-    "json-schema-2020-12": "not scored: pending in the suite",
     "http-custom-header-server-validation": "not scored: pending in the suite",
-    "server-session-lifecycle": "not scored; no session is kept",
 }
 """Scenarios that ask for what is not served, with the reason."""
 
