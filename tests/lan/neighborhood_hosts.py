@@ -17,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+from fixtures import prefork
 from fixtures.member_homes import files_in
 from fixtures.ssh_server import SshServer, kill
 
@@ -148,7 +149,10 @@ class Neighborhood:
     def environment(self) -> dict[str, str]:
         """The environment of the desk's owner."""
         return {
-            **os.environ,
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.home.parent),
+            "LANG": "C.UTF-8",
+            "SSL_CERT_FILE": str(prefork.NO_AUTHORITY),
             "RAPP_HOME": str(self.home),
             "RAPPD_SSH_CONFIG": str(self._config),
             "RAPPD_NAME": "desk",
@@ -161,7 +165,7 @@ class Neighborhood:
 
     def rappd(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Runs ``rappd neighborhood`` on the desk to its end."""
-        return self.desk.run(self.command(*arguments), env=self.environment, timeout=self.patience)
+        return self.desk.run_rappd(["neighborhood", *arguments], self.environment, timeout=self.patience)
 
     def snapshot(self, *arguments: str) -> dict[str, Any]:
         """Takes a snapshot that must be whole; the last line of its ``--json``."""

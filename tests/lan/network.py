@@ -99,10 +99,10 @@ class Machine:
         return process
 
     def run_rappd(
-        self, arguments: list[str], environment: Mapping[str, str]
+        self, arguments: list[str], environment: Mapping[str, str], *, timeout: float = 100
     ) -> subprocess.CompletedProcess[str]:
         """Runs ``rappd`` on this machine to its end, with this environment alone."""
-        return prefork.run(arguments, environment, "", 100, self.namespace)
+        return prefork.run(arguments, environment, "", timeout, self.namespace)
 
     def run(self, command: Sequence[str | Path], **options: Any) -> subprocess.CompletedProcess[str]:
         """Runs a program on this machine to its end."""
