@@ -131,11 +131,12 @@ class PhoneSession:
         self._may_talk = may_talk
 
     def on_frame(self, frame: dict[str, Any], now: float, *, asked_for: bool = False) -> list[Action]:
-        """A frame of the phone, as decoded JSON. One that the computer asked for does not count as one too many."""
+        """A frame of the phone, as decoded JSON. One that the computer asked for counts as none too many.
+
+        Parts of pictures and of long answers go as fast as the line and the computer take them.
+        """
         self.heard_at = now
-        if (
-            not asked_for
-        ):  # parts of pictures and of long answers go as fast as the line and the computer take them
+        if not asked_for:
             if len(self._recent) == FRAMES_A_SECOND and now - self._recent[0] < 1.0:
                 return [Hang("too many frames")]
             self._recent.append(now)

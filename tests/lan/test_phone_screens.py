@@ -21,9 +21,9 @@ from lan.phones import Phone, chromium_on, paired_device
 pytestmark = pytest.mark.browser
 
 SIZES = ((390, 844), (1280, 800))
-SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live, .visually-hidden, .who, .conversation-title)")]
+SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live, .visually-hidden, .who, .conversation-title, .bar h1)")]
     .filter(box => box.clientWidth > 0 && (box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
-        || box.getBoundingClientRect().right > innerWidth + 1 || box.getBoundingClientRect().left < -1))
+        || box.getBoundingClientRect().right > Math.min(innerWidth, screen.width) + 1 || box.getBoundingClientRect().left < -1))
     .map(box => box.outerHTML.slice(0, 120))"""
 SMALL = """[...document.querySelectorAll("button, summary, select, textarea, input")]
     .filter(it => it.checkVisibility() && (it.getBoundingClientRect().height < 44 || it.getBoundingClientRect().width < 44))

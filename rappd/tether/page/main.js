@@ -6,7 +6,7 @@ import { announce } from "./web/lib/live-region.js";
 import { whyNotSecure } from "./not-secure.js";
 import { phoneName } from "./phone-name.js";
 import { Session } from "./session.js";
-import { forget, forgetConversations, forgets, isBlocked } from "./storage.js";
+import { forgetAll, forgets, isBlocked } from "./storage.js";
 import { askUnprotected, StoppedError } from "./unprotected.js";
 
 /** Ways back to this page without another code, by the browser. */
@@ -117,34 +117,49 @@ function failed(error) {
       element("p", { className: "hint" }, "Try a new QR code; if it happens again, change Wi-Fi."), button("Try again", () => askForCode()));
   } else if (error instanceof ExpiredError) {
     show("That QR code has expired. Ask for a new one.", button("Type a code", () => askForCode()));
-  } else {
-    show("The computer cannot be reached.", element("p", { className: "hint" }, "Same Wi-Fi as the computer?"),
-      button("Try again", () => location.reload()));
-  }
+  } else unreachable();
 }
 
+/** Forgets all, because the next person who joins with this phone is somebody new; a fresh page takes the code. */
 async function removed() {
-  await forget("device");
-  show("This phone was removed. To come back, ask for a new QR code.", button("Type a code", () => askForCode()));
+  await forgetAll();
+  show("This phone was removed. To come back, ask for a new QR code.", button("Type a code", loadAnew));
+}
+
+/** Loads the page anew where the computer has it: it listens for phones while one is registered, or a code is shown. */
+async function loadAnew() {
+  try {
+    await fetch(location.pathname, { cache: "no-store" });
+  } catch {
+    unreachable();
+    return;
+  }
+  location.reload();
+}
+
+function unreachable() {
+  show("The computer cannot be reached.", element("p", { className: "hint" }, "Same Wi-Fi as the computer? Does it show a QR code?"),
+    button("Try again", loadAnew));
 }
 
 /** The conversation; its modules are there by then, where the first screen stood for a moment. */
 async function talk(device, frames) {
   const { talk: view } = await import("./talk.js");
   let shown = null;
+  const again = () => {
+    screen.replaceChildren(shown);
+    session.again();
+  };
   const session = new Session(device, () => {
-    if (session.state === "removed") {
-      forgetConversations();
-      removed();
-    } else if (session.state === "stopped") stopped(() => talk(device, null));
-    else if (session.state === "replaced") replaced(device.machine, () => talk(device, null));
+    if (session.state === "removed") removed();
+    else if (session.state === "stopped") stopped(again);
+    else if (session.state === "replaced") replaced(device.machine, again);
     else shown?.update();
   });
   shown = view(session, device.machine, {
     onLeave: async () => {
       session.leave();
-      forgetConversations();
-      await forget("device");
+      await forgetAll();
       show("You left.", element("p", { className: "hint" }, "To come back, ask for a new QR code."));
     },
   });

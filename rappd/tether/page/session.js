@@ -58,6 +58,18 @@ export class Session {
     for (const event of ["online", "focus"]) addEventListener(event, () => this.wake());
     document.addEventListener("visibilitychange", () => document.visibilityState === "visible" && this.seen());
     addEventListener("pagehide", () => this.frames?.send({ type: "bye" }));
+    await this.connect(frames);
+  }
+
+  /** Goes on here, after another tab took over or the person stopped it. */
+  again() {
+    this.left = this.replaced = false;
+    this.change({ state: "connecting" });
+    return this.connect(null);
+  }
+
+  /** Connects again and again until it is over for this page. */
+  async connect(frames) {
     for (let next = frames; !this.left; next = null) {
       try {
         await this.talk(next ?? (await resume(this.device)));
@@ -95,7 +107,7 @@ export class Session {
   /** The page is looked at again: its timers were slow meanwhile, so that silence says nothing yet. */
   seen() {
     this.wake();
-    this.heard = Date.now();
+    this.heard = performance.now();
     this.frames?.send({ type: "ping" });
   }
 
@@ -140,8 +152,8 @@ export class Session {
   }
 
   isTyping() {
-    if (Date.now() - (this.typedAt ?? 0) < 2000) return;
-    this.typedAt = Date.now();
+    if (performance.now() - (this.typedAt ?? -Infinity) < 2000) return;
+    this.typedAt = performance.now();
     this.frames?.send({ type: "typing" });
   }
 
@@ -155,10 +167,10 @@ export class Session {
   talk(frames) {
     return new Promise((resolve) => {
       this.frames = frames;
-      this.heard = Date.now();
-      let pinged = 0;
+      this.heard = performance.now(); // steady: the phone's clock may be set meanwhile
+      let pinged = -Infinity;
       const timer = setInterval(() => {
-        const now = Date.now();
+        const now = performance.now();
         const silent = now - this.heard;
         if (silent > (document.hidden ? HIDDEN.gone : GONE_MS)) frames.end();
         else if (silent > SILENT_MS && !document.hidden && this.state === "connected") this.change({ state: "lost" });
@@ -183,7 +195,7 @@ export class Session {
   }
 
   take(message) {
-    this.heard = Date.now();
+    this.heard = performance.now();
     if (this.welcome && this.state === "lost") {
       this.change({ state: "connected" }); // it was only slow
       this.sendUnsent(); // what was written meanwhile

@@ -1,6 +1,7 @@
 // The storage of this phone: its certificate and the device's secret, in IndexedDB; in memory where storage is blocked.
 
 import { element } from "./element.js";
+import { forgetStored } from "./web/lib/storage.js";
 
 const memory = new Map();
 let blocked = false;
@@ -47,22 +48,18 @@ export async function kept(name) {
   }
 }
 
-export async function forget(name) {
-  memory.delete(name);
+/**
+ * Forgets this phone with its certificate and keys, and all that was said here. What the page still holds is stored no
+ * more: it has to be loaded anew.
+ */
+export async function forgetAll() {
+  memory.clear();
+  forgetStored();
   try {
-    await run("readwrite", (store) => store.delete(name));
+    indexedDB.deleteDatabase("rappd-pictures");
+    await run("readwrite", (store) => store.clear());
   } catch {
     blocked = true;
-  }
-}
-
-/** Forgets what was said here: the page's components keep it. */
-export function forgetConversations() {
-  try {
-    for (const name of Object.keys(localStorage)) if (name.startsWith("rappd.")) localStorage.removeItem(name);
-    indexedDB.deleteDatabase("rappd-pictures");
-  } catch {
-    // storage is blocked: nothing was kept
   }
 }
 

@@ -152,6 +152,13 @@ export function talk(session, machine, { onLeave }) {
     sheets.update();
   };
 
+  // What is opened takes the place of what was open: a step back would lead to where nothing happens.
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest?.('a[href^="#/"]');
+    if (!link) return;
+    event.preventDefault();
+    location.replace(link.hash);
+  });
   addEventListener("hashchange", async () => {
     const [, chat, kind, id, at = "", words = ""] = location.hash.split("/").map(decodeURIComponent);
     if (chat !== "chat" || kind !== "conversation") return;

@@ -3,6 +3,7 @@
 const PAGE = "rappd.";
 const memory = new Map();
 let prefix = PAGE;
+let ended = false;
 
 /** Keeps what follows apart for `whose`: on a phone, what was said as the owner and as a guest. */
 export const storeFor = (whose) => (prefix = `${PAGE}${whose}.`);
@@ -19,6 +20,7 @@ export function stored(name, otherwise = null) {
 
 /** Stores a value; `null` deletes it. False when the browser's storage is full or blocked. */
 export function store(name, value) {
+  if (ended) return false;
   const text = JSON.stringify(value);
   try {
     if (value === null) localStorage.removeItem(prefix + name);
@@ -29,6 +31,17 @@ export function store(name, value) {
     if (value === null) memory.delete(name);
     else memory.set(name, text);
     return false;
+  }
+}
+
+/** Deletes all that is stored, and stores nothing any more until the page is loaded again. */
+export function forgetStored() {
+  ended = true;
+  memory.clear();
+  try {
+    for (const name of Object.keys(localStorage)) if (name.startsWith(PAGE)) localStorage.removeItem(name);
+  } catch {
+    // storage is blocked: nothing was kept
   }
 }
 

@@ -11,9 +11,9 @@ from playwright.sync_api import Browser, Page, expect
 
 AGENT = "Mozilla/5.0 (Linux; Android 15; Pixel 8) AppleWebKit/537.36 Chrome/156.0 Mobile Safari/537.36"
 SIDEWAYS = """[document.documentElement, ...document.querySelectorAll("body :not(#live)")]
-    .filter(box => box.clientWidth > 0 && !box.closest(".visually-hidden, .who, .call-given, .conversation-title, pre")
+    .filter(box => box.clientWidth > 0 && !box.closest(".visually-hidden, .who, .call-given, .conversation-title, .bar h1, pre")
         && (box.scrollWidth > box.clientWidth + 1 && getComputedStyle(box).overflowX !== "visible"
-        || box.getBoundingClientRect().right > innerWidth + 1 || box.getBoundingClientRect().left < -1))
+        || box.getBoundingClientRect().right > Math.min(innerWidth, screen.width) + 1 || box.getBoundingClientRect().left < -1))
     .map(box => box.outerHTML.slice(0, 160))"""
 
 

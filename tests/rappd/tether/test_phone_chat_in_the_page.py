@@ -232,9 +232,10 @@ def test_cut_line_is_shown_within_five_seconds_and_found_again(
         good,
     )
     assert shown[0] == shown[1], "connected is never grey"
+    page.evaluate("const now = Date.now; Date.now = () => now() - 86_400_000")  # it was a day ahead
     page.evaluate("window.cut = true")
     page.clock.run_for(5000)
-    expect(state).to_have_text("○ not connected")
+    assert state.inner_text() == "○ not connected", "by then, not at some time"
     expect(page.locator(".lines .notice")).to_have_text("Lost desk. Trying again. What you write is kept.")
     fake_model.will(says("I kept it."))
     phone.ask("are you there?")
@@ -323,3 +324,37 @@ def test_first_paint_is_small_and_soon(browser: Browser, desk: RunningDaemon) ->
     print(f"first paint {painted:.0f} ms, {octets / 1000:.0f} kB; with the chat {everything / 1000:.0f} kB")
     assert everything < 250_000
     context.close()
+
+
+def test_long_names_right_to_left_text_and_double_size_stay_readable(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    thinking.post("/twins", {"name": "Rose" + "long" * 12}, control=True)
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna", session=True)
+    phone.opens()
+    gap = page.evaluate(
+        """() => { const at = words => [...document.querySelectorAll("dialog.more button")]
+            .find(one => one.textContent === words).getBoundingClientRect();
+            return at("Disconnect this phone").top - at("Clear the conversation for everyone").bottom; }"""
+    )
+    assert gap > 48, "a finger that meets one never meets the other"
+    page.get_by_role("button", name="New", exact=True).click()
+    phone.looks_right("phone-long-name")
+    page.get_by_role("dialog", name="Talk with").get_by_role("button", name="Rose").click()
+    fake_model.will(says("مرحبا بالعالم.\n\nIn English."))
+    phone.ask("מה שלומך?")
+    expect(page.locator(".turn .answer p")).to_have_count(2)
+    starts = page.evaluate(
+        """() => [".turn .written", ".turn .answer p:first-child", ".turn .answer p:last-child"].map(name => {
+            const box = document.querySelector(name), words = document.createRange();
+            words.selectNodeContents(box);
+            const [outer, inner] = [box.getBoundingClientRect(), words.getBoundingClientRect()];
+            return outer.right - inner.right < inner.left - outer.left ? "right" : "left"; })"""
+    )
+    assert starts[1:] == ["right", "left"], starts
+    page.set_viewport_size({"width": 195, "height": 422})  # as at 200 %
+    send = page.get_by_role("button", name="Send", exact=True)
+    assert send.evaluate("one => one.getBoundingClientRect().right <= innerWidth"), "Send is in sight"
+    assert page.evaluate("document.documentElement.scrollWidth <= 195")
+    assert phone.errors == []

@@ -75,7 +75,10 @@ function database() {
   opened ??= new Promise((resolve, reject) => {
     const request = indexedDB.open("rappd-pictures", 1);
     request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: ["at", "id"] });
-    request.onsuccess = () => resolve(request.result);
+    request.onsuccess = () => {
+      request.result.onversionchange = () => request.result.close(); // it is to be deleted
+      resolve(request.result);
+    };
     request.onerror = () => reject(request.error);
   });
   return opened;
