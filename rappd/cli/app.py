@@ -112,7 +112,8 @@ def _run(arguments: Sequence[str], *, as_json: bool) -> int:
         return 0
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else _command_path(arguments)
-        print_error(error.format_message(), f"{path} --help", "mistyped", as_json=as_json)
+        what = " ".join(error.format_message().split())  # click gives choices a line each
+        print_error(what, f"{path} --help", "mistyped", as_json=as_json)
         return 2
     except (KeyboardInterrupt, click.Abort):
         click.echo(err=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rappd.cli.command_parameters import Function, with_parameters
+from rappd.cli.command_parameters import Command, Function, with_parameters
 from rappd.errors import UsageProblemError
 
 _WHOLE = 500
@@ -16,6 +16,8 @@ _WHOLE = 500
 
 class SuggestingGroup(click.Group):
     """``rappd agents``, ``rappd threads`` and their like."""
+
+    command_class = Command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -44,9 +44,22 @@ class Option(Argument):
         return click.Option([*self._names, name], **settings, **self.settings)
 
 
+class Command(click.Command):
+    """A command whose required arguments are words, never ``""``: a shell hands that over for a variable without a value."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not all(map(str.strip, args)):
+            given, _, _ = self.make_parser(ctx).parse_args(list(args))
+            for one in self.params:
+                words = given.get(str(one.name))
+                if one.required and isinstance(words, str | tuple) and not "".join(words).strip():
+                    raise click.MissingParameter(ctx=ctx, param=one)
+        return super().parse_args(ctx, args)
+
+
 def cli_command(name: str | None = None, **settings: Any) -> Callable[[Function], click.Command]:
     """``click.command``, with the parameters of the signature."""
-    made: Callable[[Function], click.Command] = click.command(name, **settings)
+    made: Callable[[Function], click.Command] = click.command(name, cls=Command, **settings)
     return lambda function: made(with_parameters(function))
 
 

@@ -33,7 +33,7 @@ COMMANDS = {
     "agents": ("rappd.features.agents.cli:agents", "List, add, write, test, run and approve agents."),
     "organism": ("rappd.features.organism.cli:organism", "What exists here, by your organism.yaml."),
     "rapps": ("rappd.features.rapps.cli:rapps", "List, install and uninstall rapplications."),
-    "twins": ("rappd.features.twins.cli:twins", "Manage twins: chat, start, fork, archive."),
+    "twins": ("rappd.features.twins.cli:twins", "Manage twins: chat, boot, fork, archive."),
     "peers": ("rappd.features.peers.cli:peers", "Other machines: see, pair, share, revoke."),
     "pair": ("rappd.features.devices.phone_pairing_cli:pair", "Let a phone join by a QR code."),
     "devices": ("rappd.features.devices.cli:devices", "Phones that joined: list, rename, scopes, revoke."),

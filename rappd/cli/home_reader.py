@@ -84,6 +84,5 @@ class HomeReader:
 
     async def _tenant(self, twin: str) -> Tenant:
         tenant = await self._daemon.tenants.twin(twin) if twin else self._daemon.host
-        if not tenant.ready.is_set():
-            await tenant.start()
+        await tenant.described()
         return tenant

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable, Iterator
 
 from envelopes.errors import ReportableError
@@ -45,7 +46,9 @@ def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) 
             what = f"cannot be looked at: {error.filename or ''} {error.strerror or error}".replace(
                 ":  ", ": "
             )
-            found.append(Finding(about, "bad", what, "look at the file's owner and rights"))
+            is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            do = "free some space" if is_full else "look at the file's owner and rights"
+            found.append(Finding(about, "bad", what, do))
     return found
 
 
@@ -60,7 +63,7 @@ _CHECKS: tuple[tuple[str, Callable[[CheckContext], Iterator[Finding]]], ...] = (
     ("Approvals", check_approvals),
     ("Variables", check_variables),
     ("Soul", check_souls),
-    ("Thinking", check_thinking),
+    ("Model", check_thinking),
     ("Workers", check_sandbox),
     ("Programs", check_programs),
     ("Notices", check_notify_command),

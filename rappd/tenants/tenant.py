@@ -256,6 +256,11 @@ class Tenant:
         self.ready.set()
         return changes
 
+    async def described(self) -> None:
+        """Describes the agents where that was not done yet: a command without a daemon begins with it."""
+        if not self.ready.is_set():
+            await self.start()
+
     async def reload_variables(self) -> None:
         """Reads the workspace's ``.env`` anew; where it changed, later calls get workers that have it."""
         await self._pools.use(await asyncio.to_thread(self._plan))

@@ -204,7 +204,7 @@ def test_home_without_anchors_gets_its_first_at_start(make_daemon: Make) -> None
 def test_accepted_log_is_anchored_again(copied: RunningDaemon) -> None:
     forge(copied.home / "rappd.db", FORGERIES["cut_tail"][0])
     refused = copied.cli("threads", "accept")
-    assert refused.returncode == 2
+    assert (refused.returncode, refused.stderr.splitlines()[1]) == (6, "  → Add --yes, if you know why")
     assert problems(copied)
     assert copied.cli("threads", "accept", "--yes").returncode == 0
     code, report = verified(copied)

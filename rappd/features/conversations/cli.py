@@ -16,6 +16,7 @@ from urllib.parse import urlencode
 import click
 
 from envelopes.errors import ReportableError
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import (
     dim,
     interactive,
@@ -87,7 +88,7 @@ _OPTIONS = (
 )
 
 
-@click.command()
+@cli_command()
 @talks
 def chat(**given: Any) -> None:
     """Talk. Without TEXT, a conversation."""

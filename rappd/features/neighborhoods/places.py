@@ -216,9 +216,10 @@ class PlaceOperations:
             place.key, Membership(place.rappid.text, place.name, utc(at), others, joined=others)
         )
         self._estate.note(place.rappid.text, "member", "egg")
+        members = "1 member is" if len(place.members) == 1 else f"{len(place.members)} members are"
         return {
             "neighborhood": self._row(place),
-            "message": f"You are a member of {place.name}; {len(place.members)} members are known.",
+            "message": f"You are a member of {place.name}; {members} known.",
         }
 
     def leave(self, selector: str) -> Left:

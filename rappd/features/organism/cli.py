@@ -21,7 +21,7 @@ from rappd.daemon.home import Home
 from rappd.errors import NotFoundError, NotRunningError, UsageProblemError
 from rappd.organism.organism_in_force import FILE, read_file
 
-_KIND = click.argument("kind", type=click.Choice(["listener", "agent", "gateway", "timer"]))
+_KIND = click.argument("kind", metavar="KIND", type=click.Choice(["listener", "agent", "gateway", "timer"]))
 
 
 @click.group(cls=SuggestingGroup)
@@ -79,7 +79,7 @@ def show(printer: Printer) -> None:
 @click.argument("name")
 @click.option("--file", default="", metavar="FILE", help="A listener's file, in the agents folder.")
 @click.option("--prompt", default="", metavar="FILE", help="An agent's prompt, such as prompts/clerk.md.")
-@click.option("--tool", "tools", multiple=True, metavar="NAME", help="A tool of an agent; may be repeated.")
+@click.option("--tool", "tools", multiple=True, metavar="NAME", help="A tool of an agent; repeatable.")
 @click.option("--fingerprint", default="", metavar="HEX", help="The key of a gateway's machine.")
 @click.option("--url", "remote_url", default="", metavar="URL", help="A gateway's address, for people.")
 @click.option("--when", default="", metavar="WHEN", help="The times of a timer, in words.")
@@ -117,7 +117,7 @@ def _why_idle(kind: str, entry: dict[str, Any]) -> tuple[str, str]:
 @organism.command()
 @_KIND
 def remove(kind: str, name: str, printer: Printer) -> None:
-    """Take the KIND called NAME out of the file; what is installed stays installed."""
+    """Take the KIND (listener, agent, gateway, timer) called NAME out of the file; what is installed stays installed."""
     found = HomeClient(Home.here()).do("organism.remove", kind=kind, name=name)
     printer.done(found, f"{FILE} names the {kind} {strip_control(name)} no more.")
 
@@ -166,7 +166,9 @@ def _content(file: Path) -> bytes:
     try:
         return file.read_bytes()
     except OSError as error:
-        raise NotFoundError(f"{strip_control(str(file))} cannot be read: {error.strerror}.") from error
+        raise NotFoundError(
+            f"{strip_control(str(file))} cannot be read: {error.strerror}.", do="Name another file."
+        ) from error
 
 
 def _show_check(found: dict[str, Any]) -> None:
@@ -200,7 +202,10 @@ def _show(found: dict[str, Any]) -> None:
         for section in ("listeners", "agents", "gateways", "timers")
         for one in found.get(section, ())
     ]
-    table(("KIND", "NAME", "STATE"), rows, shrink=1)
+    if rows:
+        table(("KIND", "NAME", "STATE"), rows, shrink=1)
+    elif not found["faults"]:
+        print_out("organism.yaml names nothing yet.")
     for one in found["gateways"]:
         if one["do"]:
             print_status("note", f"{strip_control(one['name'])}: {one['state']}", strip_control(one["do"]))

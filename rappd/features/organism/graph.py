@@ -63,6 +63,7 @@ class GraphOperations:
 
         A node has `id`, `name`, `kind` and `state`, an edge `from`, `to`, `kind` and `calls`.
         """
+        await self._daemon.host.described()
         since = int((time.time() - _HOUR) * 1e6)
         rows = await self._daemon.store.rows(_CALLS, (_MOST_EVENTS, since))
         twins = (await asyncio.to_thread(scan, self._daemon.tenants.layout)).twins
@@ -268,8 +269,11 @@ def as_dot(graph: _Graph) -> str:
     return "\n".join([*lines, "}"]) + "\n"
 
 
+_STATES = {"asleep": "stopped"}
+
+
 def _label(node: Node) -> str:
-    state = "" if node.state == "ready" else f", {node.state}"
+    state = "" if node.state == "ready" else f", {_STATES.get(node.state, node.state)}"
     return f"{node.name} ({node.kind}{state})"
 
 

@@ -99,6 +99,7 @@ class StructureOperations:
     @operation("organism.show", "GET", "/organism", right=OWNER)
     async def show(self) -> OrganismShown:
         """The organism in force: each entry with its `state`, `not_named` of what is here and not offered, and the file's `faults` and `notes`."""
+        await self._host.described()
         current = self._organism.current
         sections = plain(current)
         installed = self._rows()
@@ -147,6 +148,7 @@ class StructureOperations:
     @operation("organism.init", "POST", "/organism/init", right=OWNER)
     async def init(self) -> OrganismShown:
         """Writes an `organism.yaml` that names all that is offered now. Refused where there is one."""
+        await self._host.described()
         names = [row["name"] for row in self._rows() if row["name"] and not row["shadowed_by"]]
 
         def make(text: str) -> str:

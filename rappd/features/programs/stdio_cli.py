@@ -130,10 +130,13 @@ def _snippet(client: str, command: list[str], variables: Mapping[str, str]) -> _
 
 
 @mcp.command()
-@click.argument("client", type=click.Choice(sorted(_CLIENTS)))
+@click.argument("client", metavar="CLIENT", type=click.Choice(sorted(_CLIENTS)))
 @click.option("--start", "starts", is_flag=True, help="With --start in the command that the program runs.")
 def config(client: str, starts: bool, printer: Printer) -> None:
-    """Print the lines with which CLIENT uses this machine's agents."""
+    """Print the lines with which CLIENT uses this machine's agents.
+
+    CLIENT is one of claude-code, claude-desktop, codex, continue, cursor, opencode, vscode, zed.
+    """
     found = _snippet(client, [_program(), "mcp", *(["--start"] if starts else [])], _variables())
     printer.result({"snippet": found._asdict()}, _show, found)
 

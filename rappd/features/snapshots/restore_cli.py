@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from rappd.cli.command_parameters import cli_command
 from rappd.cli.console import print_out
 from rappd.cli.home_client import HomeClient
 from rappd.cli.printer import JSON, Printer
@@ -45,7 +46,7 @@ def restore_options(function: Callable[..., Any]) -> Callable[..., Any]:
     )(function)
 
 
-@click.command()
+@cli_command()
 @click.argument("file")
 @restore_options
 @JSON
@@ -54,7 +55,7 @@ def plan(file: str, printer: Printer, **given: Any) -> None:
     show_plan_of(file, given, printer)
 
 
-@click.command()
+@cli_command()
 @click.argument("file")
 @restore_options
 @click.option("--dry-run", is_flag=True, help="The same as plan.")

@@ -25,7 +25,7 @@ from rappd.cli.progress import progress
 from rappd.cli.tables import Table
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import NotFoundError, UsageProblemError
+from rappd.errors import ConfirmationNeededError, NotFoundError
 
 if TYPE_CHECKING:
     from rappd.store.anchor_proof import Anchored, AnchorProof, Witness
@@ -114,10 +114,9 @@ def accept(yes: bool, printer: Printer) -> int:
     home = Home.here()
     if not home.database.exists():
         raise NotFoundError("There is no event log here yet.", do="rappd start")
-    if not yes:
-        raise UsageProblemError(
-            "What differs is not looked at again once it is accepted.", do="--yes, if you know why"
-        )
+    undone = "What differs is not looked at again once it is accepted."
+    if not yes and not printer.confirm(f"{undone} Sign it?", undone, do="Add --yes, if you know why."):
+        return ConfirmationNeededError.exit_code
     home_lock = home.hold()
     try:
         Reader(home.database).close()  # carries over what a killed daemon left

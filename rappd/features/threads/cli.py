@@ -253,7 +253,7 @@ def _speakers() -> Speakers:
 @threads.command()
 @click.argument("thread", shell_complete=thread_names)
 def rename(thread: str, title: tuple[str, ...], printer: Printer) -> None:
-    """Gives a conversation of yours another TITLE; without one, the words that it began with."""
+    """Give a conversation of yours another TITLE; without one, the words that it began with."""
     from rappd.control_client import ControlClient
     from rappd.store.reader import Reader
 

@@ -35,7 +35,7 @@ def token() -> None:
 @token.command()
 @click.option(
     "--may", "caps", multiple=True, metavar="CAPABILITY", default=("HELP.brainstem",), show_default=True,
-    help="What it may do; can be given again.",
+    help="What it may do; repeatable.",
 )  # fmt: skip
 @click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="How long.")
 @click.option("--totp", is_flag=True, help="It comes in by an authenticator's codes, for messages in XML.")

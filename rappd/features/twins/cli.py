@@ -12,7 +12,7 @@ import click
 
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.cli.command_group import SuggestingGroup
-from rappd.cli.command_parameters import Argument
+from rappd.cli.command_parameters import Argument, Command
 from rappd.cli.completion_names import twin_names
 from rappd.cli.console import dim, print_out, status_mark, strip_control
 from rappd.cli.printer import JSON, Printer
@@ -165,7 +165,7 @@ def _verb(action: str, about: str, *parameters: Callable[..., Any]) -> click.Com
     command: Callable[..., Any] = act
     for each in (JSON, *reversed(parameters), _NAME):
         command = each(command)
-    return click.command(action, help=about)(command)
+    return click.command(action, cls=Command, help=about)(command)
 
 
 @twins.command()

@@ -80,5 +80,7 @@ def _show_added(hook: dict[str, Any]) -> None:
     if hook["secret"]:
         print_out(f"secret {hook['secret']}")
     print_status(
-        "note", "Who has this address may have something worked on here. Removing: rappd webhooks remove"
+        "note",
+        "Anyone who has this address can have something worked on here. To remove it:"
+        f" rappd webhooks remove {strip_control(hook['name'])}",
     )

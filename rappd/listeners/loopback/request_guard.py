@@ -243,8 +243,8 @@ def tenant_of(request: web.Request) -> Tenant:
 async def started(request: web.Request) -> Tenant:
     """The tenant that a route works on, once its agents are described: a command without a daemon begins with it here."""
     tenant = tenant_of(request)
-    if not tenant.ready.is_set() and not request.app[DAEMON].serves:
-        await tenant.start()
+    if not request.app[DAEMON].serves:
+        await tenant.described()
     return tenant
 
 

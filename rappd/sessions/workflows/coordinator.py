@@ -161,9 +161,8 @@ class Coordinator:
         """
         run = await self._known(session)
         if run is None or run.state.is_over or (name and name != run.record.name):
-            raise NotFoundError(
-                "No such workflow runs in this session.", do="rappd workflows list", code="no_such_workflow"
-            )
+            what = f"No {'such ' if name else ''}workflow runs in this session."
+            raise NotFoundError(what, do="rappd workflows list", code="no_such_workflow")
         async with run.lock:
             if action in ("pause", "resume"):
                 await self._change_recorded(run, action)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import sqlite3
 import threading
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,9 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 from fixtures.terminal import on_terminal
 
 from agents.runtimes.python.pools.started_processes import descendants
+from rappd.daemon.home import Home
+from rappd.diagnostics import examine
+from rappd.diagnostics.finding import CheckContext, Finding
 
 
 def _about(daemon: RunningDaemon, about: str) -> list[dict[str, Any]]:
@@ -62,7 +67,7 @@ def test_all_is_well_but_the_model(talked: RunningDaemon) -> None:
     assert seen.code == 0
     assert seen.lines[0].startswith("✓ Data       ~/idle, private, ")
     assert seen.lines[0].endswith(" free")
-    at = seen.lines.index("! Thinking   no model answers; your words are matched to agents")
+    at = seen.lines.index("! Model      no model answers; your words are matched to agents")
     assert seen.lines[at + 1] == "             → start Ollama, or rappd models connect"
     as_root = os.geteuid() == 0
     assert ("! Workers    rappd runs as root, and agents have root's files" in seen.lines) == as_root
@@ -72,7 +77,7 @@ def test_all_is_well_but_the_model(talked: RunningDaemon) -> None:
 def test_address_of_a_server_that_is_not_asked_is_said(talked: RunningDaemon) -> None:
     del talked.environment["LLM_FAKE"]
     talked.environment |= {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "RAPPD_MODEL_USE": "copilot"}
-    note, offline = _about(talked, "Thinking")
+    note, offline = _about(talked, "Model")
     assert note["what"] == (
         "provider.url is set and has no effect: it counts with provider.use auto or server, not copilot"
     )
@@ -81,13 +86,13 @@ def test_address_of_a_server_that_is_not_asked_is_said(talked: RunningDaemon) ->
         "nobody knocked at that address"
     )
     talked.environment["RAPPD_MODEL_USE"] = "auto"
-    assert [row["what"] for row in _about(talked, "Thinking")] == ["nothing answers at http://127.0.0.1:9/v1"]
+    assert [row["what"] for row in _about(talked, "Model")] == ["nothing answers at http://127.0.0.1:9/v1"]
 
 
 def test_with_the_daemon_up_it_asks_it(busy: RunningDaemon) -> None:
     found = _findings(busy)
     assert found["Daemon"]["what"] == f"running on port {busy.port}"
-    assert found["Thinking"]["what"] == "fake model, fake-llm"
+    assert found["Model"]["what"] == "fake model, fake-llm"
     assert found["Agents"]["verdict"] == "note"
     assert found["Agents"]["what"].startswith("broken_agent.py line 2: ")
     assert found["Agents"]["do"] == "rappd agents list"
@@ -139,7 +144,7 @@ def test_broken_settings_file_is_one_doctor_problem(talked: RunningDaemon) -> No
     assert done.stdout.count("rappd.toml cannot be read") == 1
     found = _findings(talked)
     assert found["Settings"]["do"] == "mend the file, or move it away"
-    assert {"Port", "Record", "Agents", "Thinking", "Workers", "Python"} <= set(found)
+    assert {"Port", "Record", "Agents", "Model", "Workers", "Python"} <= set(found)
 
 
 def test_a_mistyped_setting_is_a_note_with_the_nearest(talked: RunningDaemon) -> None:
@@ -169,16 +174,16 @@ def test_a_damaged_key_is_found(talked: RunningDaemon) -> None:
 def test_silent_model_server_is_a_doctor_problem(talked: RunningDaemon) -> None:
     del talked.environment["LLM_FAKE"]
     talked.environment["OPENAI_BASE_URL"] = "http://127.0.0.1:9/v1"
-    found = _findings(talked)["Thinking"]
+    found = _findings(talked)["Model"]
     assert (found["verdict"], found["what"]) == ("bad", "nothing answers at http://127.0.0.1:9/v1")
     server = HTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     talked.environment["OPENAI_BASE_URL"] = f"http://127.0.0.1:{server.server_port}/v1"
-    assert _findings(talked)["Thinking"]["verdict"] == "good"
+    assert _findings(talked)["Model"]["verdict"] == "good"
     server.shutdown()
     server.server_close()
     talked.environment["OPENAI_BASE_URL"] = "http://[half"
-    assert _findings(talked)["Thinking"]["verdict"] == "bad"
+    assert _findings(talked)["Model"]["verdict"] == "bad"
 
 
 @pytest.mark.own_process
@@ -204,3 +209,15 @@ def test_the_home_may_lie_behind_an_odd_name(make_daemon: Any) -> None:
     assert Path(daemon.home).exists()
     assert os.system(found["do"]) == 0
     assert _findings(daemon)["Data"]["verdict"] == "good"
+
+
+def test_check_that_a_full_disk_stops_says_to_free_space(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(visit: CheckContext) -> Iterator[Finding]:
+        yield from ()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(examine, "_CHECKS", (("Record", fails),))
+    (found,) = examine.examine(Home(tmp_path))
+    assert (found.verdict, found.do) == ("bad", "free some space")

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
+import click
 import pytest
 from fixtures.running_daemon import RunningDaemon
+
+from rappd.cli import app
 
 LISTS = [  # verb, the noun its object is keyed by, whether it works without a daemon
     (("agents", "list"), "agents", True),
@@ -219,3 +225,52 @@ def test_without_arguments_it_helps(idle: RunningDaemon) -> None:
         assert max(map(len, done.stdout.splitlines())) <= 80
     assert idle.cli("--version").stdout.startswith("rappd ")
     assert not idle.home.exists()
+
+
+def _leaves(command: click.Command, *words: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    if not isinstance(command, click.Group):
+        yield words, command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        found = command.get_command(context, name)
+        assert found is not None
+        yield from _leaves(found, *words, name)
+
+
+def test_empty_word_in_the_place_of_a_required_argument_is_a_missing_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RAPP_HOME", str(tmp_path))
+    tried = 0
+    for words, command in _leaves(app.rappd):
+        required = [one for one in command.params if isinstance(one, click.Argument) and one.required]
+        if required:
+            tried += 1
+            assert app.run([*words, *(" " for _ in required)]) == 2, words
+            assert (
+                f"Missing argument '{required[0].make_metavar(click.Context(command))}'"
+                in capsys.readouterr().err
+            )
+    assert tried > 80
+
+
+def test_empty_word_for_what_may_be_left_out_is_taken(busy: RunningDaemon) -> None:
+    assert busy.cli("config", "set", "name", "").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "verb", [("organism", "add"), ("cartridge", "convert", "x.egg"), ("mcp", "config", "vim")]
+)
+def test_choices_are_told_on_one_line(idle: RunningDaemon, verb: tuple[str, ...]) -> None:
+    refused = idle.cli(*verb)
+    assert refused.returncode == 2
+    assert len(refused.stderr.splitlines()) == 2 and "\t" not in refused.stderr
+
+
+def test_help_names_every_program_that_lines_can_be_printed_for(idle: RunningDaemon) -> None:
+    lines = idle.cli("mcp", "config", "--help").stdout.splitlines()
+    assert lines[0] == "Usage: rappd mcp config [OPTIONS] CLIENT"
+    refused = idle.cli("mcp", "config", "vim").stderr.splitlines()[0]
+    known = re.findall(r"'([^']+)'", refused.partition("is not one of")[2])
+    assert known and all(f" {one}" in " ".join(lines) for one in known)

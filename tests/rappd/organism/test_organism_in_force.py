@@ -331,3 +331,26 @@ def test_listener_has_the_namespaces_of_the_versions_there_are(
     }
     assert found == served
     assert current.serves("", "double") and not current.serves("", "triple")
+
+
+def test_init_without_a_daemon_names_what_one_would_offer(make_daemon: Callable[..., RunningDaemon]) -> None:
+    home = make_daemon("resting")
+    home.drop("clock_agent.py", agent_source("Clock"))
+    home.home.chmod(0o700)
+    assert home.cli("twins", "new", "Rose").returncode == 0
+    drawn = home.cli("organism", "graph").stdout
+    assert "Clock (agent)" in drawn and "HackerNews (agent)" in drawn and "Rose (twin, stopped)" in drawn
+    made = home.cli("organism", "init")
+    assert made.returncode == 0, made.stderr
+    shown = home.cli("organism", "show").stdout
+    home.start()
+    assert shown == home.cli("organism", "show").stdout
+    assert "Not in organism.yaml" not in shown
+    assert {"Clock", "HackerNews"} <= set(home.agent_names())
+
+
+def test_file_that_names_nothing_says_so(make_daemon: Callable[..., RunningDaemon]) -> None:
+    home = make_daemon("resting")
+    home.home.mkdir(mode=0o700, exist_ok=True)
+    (home.home / "organism.yaml").write_text("organism:\n  name: desk\n")
+    assert home.cli("organism", "show").stdout == "organism.yaml names nothing yet.\n"
