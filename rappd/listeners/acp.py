@@ -95,6 +95,8 @@ class AcpConnection:
         self._socket, self._program, self._check = socket, program, check
         self._at_work = BackgroundTasks("a request of an editor failed")
         self._prompts: dict[str, Turn | None] = {}
+        self._sessions: dict[Id | None, str] = {}
+        """Of prompts under way, by the ids of their requests."""
         self._cancelled: set[str] = set()
         self._questions: dict[Id, asyncio.Future[Any]] = {}
         self._asked_owner: set[tuple[str, str]] = set()
@@ -173,8 +175,12 @@ class AcpConnection:
             question.set_result(answer.result if answer.error is None else None)
 
     def _notified(self, call: RpcCall) -> None:
-        session = call.params.get("sessionId")
-        if call.method == "session/cancel" and isinstance(session, str) and session in self._prompts:
+        session, id = call.params.get("sessionId"), call.params.get("requestId")
+        if call.method == "$/cancel_request" and jsonrpc.is_id(id):
+            session = self._sessions.get(id)
+        elif call.method != "session/cancel":
+            return
+        if isinstance(session, str) and session in self._prompts:
             self._stop(session)
 
     def _stop(self, session: str) -> None:
@@ -273,7 +279,7 @@ class AcpConnection:
         session, prompt = acp.text_of(call, "sessionId"), acp.read_prompt(call)
         if session in self._prompts:
             raise RpcError(INVALID_REQUEST, "A prompt of this session is under way.", do="Cancel it first.")
-        self._prompts[session] = None
+        self._prompts[session], self._sessions[call.id] = None, session
         try:
             await self._check_session(session)
             files = [await self._file(session, uri) for uri in prompt.files]
@@ -285,6 +291,7 @@ class AcpConnection:
             return await self._turn(session, text, pictures, acp.key_of(call))
         finally:
             del self._prompts[session]
+            self._sessions.pop(call.id, None)
             self._cancelled.discard(session)
 
     async def _turn(

@@ -317,6 +317,12 @@ def test_a_cancelled_prompt_says_so(node: Node) -> None:
         assert one.answer_to(second)["error"]["code"] == -32600
         one.say({"method": "session/cancel", "params": {"sessionId": session}})
         assert one.answer_to(id)["result"] == {"stopReason": "cancelled"}
+        id = one.send("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "use Slow"}])
+        for other in (id + 1, str(id), None, [id]):
+            one.say({"method": "$/cancel_request", "params": {"requestId": other}})
+        one.say({"method": "$/cancel_request", "params": {"requestId": id}})
+        assert one.answer_to(id)["result"] == {"stopReason": "cancelled"}
+        assert one.prompt(session, "use Clock") == "end_turn"
 
 
 def test_a_prompt_cancelled_before_it_began_says_so(
