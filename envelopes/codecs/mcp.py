@@ -29,6 +29,7 @@ HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION = -32020, -32021, -3202
 VERSION_HEADER, METHOD_HEADER, NAME_HEADER, SESSION_HEADER = (
     "MCP-Protocol-Version", "Mcp-Method", "Mcp-Name", "Mcp-Session-Id",
 )  # fmt: skip
+_PARAMETER = "Mcp-Param-"
 KEY_HEADER = "Idempotency-Key"
 """Names a request that may be sent again: it is begun once (draft-ietf-httpapi-idempotency-key-header)."""
 TASKS = "io.modelcontextprotocol/tasks"
@@ -138,6 +139,21 @@ def _check_headers(call: RpcCall, headers: Mapping[str, str]) -> None:
     parameter = call.params.get(_NAMED.get(call.method, ""))
     if isinstance(parameter, str) and _plain((headers.get(NAME_HEADER) or "").strip()) != parameter:
         raise _mismatch(NAME_HEADER, headers.get(NAME_HEADER))
+
+
+def check_parameters(
+    headers: Mapping[str, str], schema: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> None:
+    """Raises ``RpcError`` where a header does not repeat an argument that the tool wants repeated (``x-mcp-header``)."""
+    properties = schema.get("properties")
+    for name, row in properties.items() if isinstance(properties, dict) else ():
+        suffix = row.get("x-mcp-header") if isinstance(row, dict) else None
+        found, value = headers.get(f"{_PARAMETER}{suffix}"), arguments.get(name)
+        if not isinstance(suffix, str) or (found is None and value is None):
+            continue
+        said = value if isinstance(value, str) else orjson.dumps(value).decode()
+        if found is None or value is None or _plain(found.strip()) != said:
+            raise _mismatch(f"{_PARAMETER}{suffix}", found)
 
 
 def headers_of(call: RpcCall) -> dict[str, str]:

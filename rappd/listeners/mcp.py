@@ -247,7 +247,13 @@ async def _call(request: web.Request, program: Program, asked: McpRequest) -> we
     id = _call_id(request, asked, takes_tasks)
     try:
         turn = await begin_tool(
-            program, name, arguments, id=id, takes_tasks=takes_tasks, alone=progress is None
+            program,
+            name,
+            arguments,
+            id=id,
+            takes_tasks=takes_tasks,
+            alone=progress is None,
+            headers=request.headers if asked.is_modern and not program.control else None,  # a bridge has none
         )
     except RpcError:
         raise

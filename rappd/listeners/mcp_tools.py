@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import re
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -88,18 +89,28 @@ def tool_name(name: str) -> str:
 
 
 async def begin_tool(
-    program: Program, name: str, arguments: dict[str, Any], *, id: str, takes_tasks: bool, alone: bool
+    program: Program,
+    name: str,
+    arguments: dict[str, Any],
+    *,
+    id: str,
+    takes_tasks: bool,
+    alone: bool,
+    headers: Mapping[str, str] | None,
 ) -> Turn:
     """The turn of a call. Raises ``RpcError`` for a tool that is not there for the program, ``ReportableError``.
 
     ``takes_tasks``: the program can be given a task, without which some agents are not called. ``alone`` is as for
-    ``begin``, of calls of agents: a turn of ``ask`` is followed in the page.
+    ``begin``, of calls of agents: a turn of ``ask`` is followed in the page. ``headers`` have to repeat the arguments
+    that a tool wants repeated; None where the transport or the revision has none.
     """
     if name == ASK:
         return await _begin_ask(program, arguments, id)
     own = program.daemon.dispatcher.endpoints.named(HOST, name) if program.direct else None
     if own is not None and own.name == name and _is_tool(own, program):
         _check_takes_tasks(own.agent is not None and own.agent.task_only, takes_tasks)
+        if headers is not None:
+            mcp.check_parameters(headers, own.input, arguments)
         return await begin_call_of(
             program, HOST, own, arguments, id=id, session=_calls_of(program), alone=alone
         )
@@ -107,6 +118,8 @@ async def begin_tool(
     if tool is None:
         raise RpcError(INVALID_PARAMS, f'There is no tool "{name[:80]}".', do="Ask for tools/list.")
     _check_takes_tasks(tool.task_only, takes_tasks)
+    if headers is not None:
+        mcp.check_parameters(headers, tool.row["inputSchema"], arguments)
     session = _calls_of(program)
     return await begin_call(
         program, tool.workspace, tool.agent, arguments, id=id, session=session, alone=alone

@@ -112,6 +112,42 @@ def test_a_bridge_writes_the_headers_that_are_checked(name: str) -> None:
     assert mcp.read(octets, mcp.headers_of(found.call)) == found
 
 
+_REPEATED = {
+    "properties": {
+        "region": {"type": "string", "x-mcp-header": "Region"},
+        "number": {"type": "number", "x-mcp-header": "Number"},
+        "other": {"type": "string"},
+        "odd": True,
+    }
+}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sent", "fits"),
+    [
+        ({"other": "x"}, {}, True),
+        ({"region": "Rome"}, {"Mcp-Param-Region": "Rome"}, True),
+        ({"region": "Größe"}, {"Mcp-Param-Region": "=?base64?R3LDtsOfZQ==?="}, True),
+        ({"region": "Um9tZQ=="}, {"Mcp-Param-Region": "Um9tZQ=="}, True),
+        ({"number": 7}, {"Mcp-Param-Number": "7"}, True),
+        ({"number": False}, {"Mcp-Param-Number": "false"}, True),
+        ({"region": "Rome"}, {}, False),
+        ({"region": "Rome"}, {"Mcp-Param-Region": "Bern"}, False),
+        ({"region": "Rome"}, {"Mcp-Param-Region": "=?base64?Um9tZ?="}, False),
+        ({}, {"Mcp-Param-Region": "Rome"}, False),
+    ],
+)
+def test_headers_repeat_the_arguments_that_a_tool_wants_repeated(
+    arguments: dict[str, Any], sent: dict[str, str], fits: bool
+) -> None:
+    if fits:
+        mcp.check_parameters(sent, _REPEATED, arguments)
+        return
+    with pytest.raises(RpcError) as refused:
+        mcp.check_parameters(sent, _REPEATED, arguments)
+    assert refused.value.number == -32020
+
+
 def test_without_headers_none_are_asked_for() -> None:
     assert mcp.read(_modern("tools/list"), None) is not None
 

@@ -39,7 +39,6 @@ _BEYOND = {
     "prompts-get-with-image": "prompts are not served",
     "caching": "it asks for prompts and resources, too",
     "input-required-result-non-tool-request": "prompts are not served",
-    "http-custom-header-server-validation": "not scored: pending in the suite",
 }
 """Scenarios that ask for what is not served, with the reason."""
 
