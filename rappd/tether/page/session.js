@@ -111,32 +111,38 @@ export class Session {
     this.frames?.send({ type: "ping" });
   }
 
+  /** Sends what is not kept for later; false, and said so, while the computer is away. */
+  now(message) {
+    const there = this.state === "connected";
+    this.change({ notice: there ? "" : "That was not done: the computer is not connected." });
+    if (there) this.frames.send(message);
+    return there;
+  }
+
   /** Empties the screens of all. */
   clear() {
-    this.frames?.send({ type: "clear" });
+    return this.now({ type: "clear" });
   }
 
   /** Starts, pauses, resumes or aborts a workflow; `given` are the texts and players for a start. */
   runWorkflow(action, name, given = {}) {
-    this.change({ notice: "" });
-    this.frames?.send({ type: "workflow", action, name, ...given });
+    return this.now({ type: "workflow", action, name, ...given });
   }
 
   /** Dismisses a piece of news that waited for the owner. */
   dismiss(key) {
-    this.change({ notice: "" });
-    this.frames?.send({ type: "dismiss", key });
+    return this.now({ type: "dismiss", key });
   }
 
   /** Asks for the whole of what waits. */
   look(key) {
-    this.change({ notice: "", answered: null });
-    this.frames?.send({ type: "look", key });
+    this.answered = null;
+    return this.now({ type: "look", key });
   }
 
   /** Says yes or no to exactly what was shown. */
   answer({ key, sha256 }, yes) {
-    this.frames?.send({ type: "answer", key, sha256, yes });
+    return this.now({ type: "answer", key, sha256, yes });
   }
 
   /** A token for one request for an egg. Rejects with the reason where there is none. */

@@ -20,6 +20,7 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
   const about = h("span", { class: "soft" });
   const roomRow = actionButton([joined, about], () => (close(), go({ toRoom: true })), "secondary room-row");
   const clear = actionButton("Clear the conversation for everyone", askToClear);
+  const problem = h("p", { class: "notice", role: "status" });
   const unprotected = h("p", { class: "soft", hidden: true }, UNPROTECTED);
   const explained = h("div", {}, whyNotSecure());
   let dialog = null;
@@ -46,6 +47,7 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
   const inside = ({ conversation }) => {
     list = conversationList({ conversation, renew: choose });
     return [
+      problem,
       h("div", { class: "sheet-part" }, owners.list, carried.waiting),
       h("div", { class: "sheet-part" }, list.element),
       h("div", { class: "sheet-part" }, roomRow, people, room.parts.workflows, room.parts.aloud, clear),
@@ -83,6 +85,9 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
 
   function update() {
     if (!dialog) return;
+    const away = session.state !== "connected" && `${machine} is not connected.`;
+    const words = [away, session.notice].filter(Boolean).join(" ");
+    if (problem.textContent !== words) problem.textContent = words; // the bar lies behind
     roomRow.hidden = !session.id;
     clear.hidden = !session.id || !session.mayTalk || session.closed;
     room.parts.workflows.hidden ||= !session.id;

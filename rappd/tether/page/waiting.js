@@ -54,11 +54,15 @@ function matterDialog(session) {
   document.body.append(dialog); // outside the list, which goes when nothing waits any more
   let shown = null;
   let told = null;
+  let asked = false; // an answer is on its way
 
+  const wait = (waits, words) => {
+    asked = yes.disabled = no.disabled = waits;
+    came.textContent = words;
+  };
   const answer = (given) => {
-    yes.disabled = no.disabled = true;
-    came.textContent = "One moment…";
-    session.answer(shown, given);
+    if (session.answer(shown, given)) wait(true, "One moment…");
+    else came.textContent = session.notice;
   };
   const open = () => {
     if (dialog.open) return;
@@ -67,6 +71,7 @@ function matterDialog(session) {
     heading.focus();
   };
   const show = async (matter) => {
+    asked = false;
     heading.textContent = matter.what;
     why.textContent = matter.why;
     text.textContent = matter.text ?? "";
@@ -92,8 +97,11 @@ function matterDialog(session) {
       shown = session.matter;
       show(shown);
     }
+    if (asked && session.state !== "connected")
+      wait(false, "The connection was cut. Answer once more when it is back: if your answer counted, you are told so.");
     if (session.answered && session.answered !== told) {
       told = session.answered;
+      asked = false;
       if (!dialog.open) {
         session.notice = told.text;
         return;

@@ -47,8 +47,10 @@ function row(one, run, session, begin) {
 function starting(session, started) {
   const heading = element("h2", { id: "starting", tabIndex: -1 });
   const fields = element("div", { className: "fields" });
+  const came = element("p", { className: "notice", role: "status" });
+  const tell = (words) => (came.textContent = words);
   const close = () => dialog.close();
-  const form = element("form", {}, heading, fields, element("div", { className: "buttons" },
+  const form = element("form", {}, heading, fields, came, element("div", { className: "buttons" },
     element("button", { type: "button", onclick: close }, "Cancel"), element("button", { type: "submit" }, "Start")));
   const dialog = element("dialog", { className: "matter starting" }, form);
   dialog.setAttribute("aria-labelledby", "starting");
@@ -62,7 +64,10 @@ function starting(session, started) {
     for (const input of form.querySelectorAll("[name]")) {
       if (input.value.trim()) given[input.dataset.kind][input.name] = input.value.trim();
     }
-    session.runWorkflow("start", asked.name, given);
+    if (!session.runWorkflow("start", asked.name, given)) {
+      tell(session.notice); // what was written stays
+      return;
+    }
     close();
     started();
   };
@@ -83,6 +88,7 @@ function starting(session, started) {
         return labelled(role ? `${name}, ${role}` : name, input, "");
       }),
     );
+    tell("");
     dialog.showModal();
     heading.focus();
   };

@@ -164,6 +164,53 @@ def test_count_covers_people_a_workflow_eggs_and_what_waits(
     assert owner.errors == [] and guest.errors == []
 
 
+CUT = """const {send} = RTCDataChannel.prototype, fetched = window.fetch;
+const {set} = Object.getOwnPropertyDescriptor(RTCDataChannel.prototype, "onmessage");
+RTCDataChannel.prototype.send = function(text) { if (!window.cut) send.call(this, text); };
+Object.defineProperty(RTCDataChannel.prototype, "onmessage", {
+    set(take) { set.call(this, event => { this.dead ||= window.cut; if (!this.dead) take(event); }); },
+});
+window.fetch = (...given) => window.cut ? Promise.reject(new TypeError("cut")) : fetched(...given);"""
+"""A line on which nothing moves while ``window.cut``."""
+
+
+def test_what_cannot_be_done_while_the_line_is_cut_is_said_and_can_be_done_afterwards(
+    browser: Browser, desk: RunningDaemon, model: FakeModel
+) -> None:
+    hold(desk, "Toaster")
+    phone = phone_of(browser, desk)
+    phone.page.add_init_script(CUT)
+    page = phone.pair("Fay", "mine")
+    state, sheet = page.locator(".bar .state"), page.locator("dialog.more")
+    phone.opens()
+    page.get_by_text("Waiting for you:").click()
+    page.get_by_role("button", name="Read and answer: agents/toaster_agent.py").click()
+    asked = page.locator("dialog.waiting")
+    expect(asked).to_contain_text("class Toaster")
+    page.evaluate("window.cut = true")
+    approve = asked.get_by_role("button", name="Approve")
+    approve.click()  # what nobody hears
+    expect(asked).to_contain_text("The connection was cut.")
+    approve.click()
+    expect(asked).to_contain_text("That was not done: the computer is not connected.")
+    asked.get_by_role("button", name="Close").click()
+    expect(sheet.locator(".notice").first).to_contain_text("desk is not connected.")
+    page.get_by_text("Workflows", exact=True).click()
+    page.get_by_role("button", name="Start Lantern").click()
+    start = page.locator("dialog.starting")
+    start.get_by_role("button", name="Start").click()
+    expect(start).to_contain_text("That was not done: the computer is not connected.")
+    page.evaluate("window.cut = false")
+    expect(state).to_have_text("● connected")
+    start.get_by_role("button", name="Start").click()
+    expect(page.locator(".events")).to_contain_text("Lantern is done.")
+    phone.opens()
+    page.get_by_role("button", name="Read and answer: agents/toaster_agent.py").click()
+    approve.click()
+    expect(asked).to_contain_text("is approved, and runs")
+    assert phone.errors == []
+
+
 BLOCKED = """for (const name of ["localStorage", "sessionStorage", "indexedDB"])
     Object.defineProperty(window, name, {get() { throw new DOMException("Access is denied", "SecurityError"); }});"""
 """A browser that is told to keep nothing does so."""
