@@ -10,7 +10,7 @@ from typing import Any
 
 from agents.contract.file_discovery import find_agent_files
 from agents.contract.loading import load_agent_file
-from agents.runtimes.python.worker.host import WorkerHost
+from agents.runtimes.python.worker.worker_requests import WorkerHost
 
 FILE = '''"""Agent number {number}."""
 import json

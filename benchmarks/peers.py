@@ -62,9 +62,9 @@ def run() -> list[tuple[str, str]]:
 
 
 async def _run(folder: Path) -> tuple[list[tuple[str, str]], Figures]:
+    from rappd.daemon.daemon_process import settle
     from rappd.daemon.home import Home
     from rappd.daemon.open_home import open_home
-    from rappd.daemon.server import settle
     from rappd.settings.load import Settings
 
     port = free_port()

@@ -14,7 +14,7 @@ from pathlib import Path
 import orjson
 
 from envelopes.identity.keys import IdentityKey
-from rappd.store.anchor import Anchorer
+from rappd.store.anchor_signing import Anchorer
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
 from rappd.store.verify import verify

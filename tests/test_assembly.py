@@ -16,7 +16,7 @@ ASSEMBLES = ("rappd/daemon/app.py", "rappd/daemon/open_home.py", "rappd/federati
 
 PUTS_TOGETHER = {
     "rappd/daemon/app.py",
-    "rappd/daemon/machine_operations.py",
+    "rappd/daemon/other_machines.py",
     "rappd/federation/opening.py",
     "rappd/federation/service.py",
 }

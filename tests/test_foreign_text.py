@@ -44,8 +44,8 @@ from neighborhoods.pairing.messages import read_step
 from neighborhoods.places.estate_file import Estate
 from neighborhoods.places.invite import read_invite
 from neighborhoods.places.place import decode_members, decode_place
+from neighborhoods.snapshot.member_capture import _row
 from neighborhoods.snapshot.member_coordinates import read_coordinates
-from neighborhoods.snapshot.peer_capture import _row
 from neighborhoods.snapshot.roster import members
 from neighborhoods.snapshot.tar_guard import TarGuard
 from neighborhoods.snapshot.transports.far_rappd import FarAnswer, activity_of

@@ -18,7 +18,7 @@ PACKAGES = ("envelopes", "agents", "twins", "neighborhoods", "rappd")
 IN_WORKERS = (
     "agents/library/", "agents/rapps/dashboard/", "agents/rapps/kanban/", "agents/rapps/webhook/",
     "agents/compat/", "agents/runtimes/lispy/", "agents/basic_agent.py", "agents/contract/loading.py",
-    "agents/runtimes/python/worker/import_hooks.py", "agents/runtimes/python/worker/host.py", "agents/contract/contract_tests.py",
+    "agents/runtimes/python/worker/quarantined_imports.py", "agents/runtimes/python/worker/worker_requests.py", "agents/contract/contract_tests.py",
 )  # fmt: skip
 """Code that runs inside a worker: the sandbox decides what it reaches."""
 
@@ -38,7 +38,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/sessions/replay_page.py",
         "agents/contract/file_discovery.py",  # the shipped library
         "agents/contract/shipped_descriptions.py",
-        "twins/eggs/writers/maker_keys.py",  # the data file beside it
+        "twins/eggs/writers/vendor_key_shapes.py",  # the data file beside it
         "rappd/store/schema.py",  # the data file beside it
         "agents/moments/vocabulary.py",  # the data file beside it
         "agents/runtimes/python/sandbox/seccomp.py",  # the data file beside it
@@ -50,19 +50,19 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/snapshot/transports/shell_scripts.py",  # the scripts beside it
         "agents/runtimes/python/pools/use_log.py",  # its file lies where no worker can write
         "rappd/sessions/workflows/library.py",
-        "agents/runtimes/python/worker/services.py",  # the part that runs a service
+        "agents/runtimes/python/worker/service_files.py",  # the part that runs a service
         "agents/runtimes/python/worker/spawn.py",
         "agents/runtimes/python/sandbox/landlock.py",
         "agents/runtimes/python/sandbox/namespaces.py",
     ),
-    "unpacks octets that were read already, in memory": ("twins/eggs/writers/unpacked.py",),
+    "unpacks octets that were read already, in memory": ("twins/eggs/writers/archive_scan.py",),
     "looks at /dev, /proc, and names in the account's home, never into a workspace": (
         "agents/runtimes/python/sandbox/namespace_fork.py",
         "agents/runtimes/python/sandbox/confinement.py",  # and at the first line of programs
         "agents/runtimes/python/sandbox/devices.py",
         "agents/runtimes/python/sandbox/private_paths.py",
-        "agents/runtimes/python/sandbox/ssh_access.py",
-        "neighborhoods/auth/ipv6_networks.py",
+        "agents/runtimes/python/sandbox/ssh_key_warning.py",
+        "neighborhoods/auth/allowed_networks.py",
         "rappd/__main__.py",
     ),
     "installs packages: from descriptors of .deps, and in a sandbox": (
@@ -98,7 +98,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "rappd/daemon/log.py",
         "rappd/federation/node_identity.py",
         "rappd/federation/totp_secrets.py",
-        "rappd/features/organism/organism_entries.py",
+        "rappd/features/organism/operations.py",
         "rappd/organism/organism_in_force.py",
         "rappd/organism/schemas.py",
         "rappd/features/webhooks/webhooks.py",  # and a folder that its owner chose, following no link there
@@ -137,7 +137,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "neighborhoods/snapshot/file_times.py",
         "rappd/features/snapshots/restoring.py",
         "neighborhoods/snapshot/tar_archive.py",
-        "neighborhoods/snapshot/transports/own_place.py",
+        "neighborhoods/snapshot/transports/same_home.py",
         "neighborhoods/snapshot/transports/ssh.py",
         "neighborhoods/snapshot/transports/ssh_connections.py",
         "neighborhoods/snapshot/transports/twin_folder.py",
@@ -160,7 +160,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "twins/workspace/checkpoint_restore.py",
         "twins/fs/file_transaction.py",
         "twins/installer/restored_conversations.py",
-        "twins/installer/placement.py",
+        "twins/installer/placement_rules.py",
         "twins/installer/hatching.py",
         "twins/installer/installer.py",
         "twins/installer/former_data.py",

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from agents.brainstem.model_calls import ReadCall
+from agents.brainstem.tool_call_checks import ReadCall
 from agents.contract.agent_contract import distinct
 from agents.providers.provider import Message, Tool
 from envelopes.program_input import NONE, REQUIRED, ProgramInput, call_id, has_rounds, turn_of_call

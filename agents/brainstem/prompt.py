@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from agents.brainstem.senses import TWIN, VOICE, SenseOutput
+from agents.brainstem.answer_slots import TWIN, VOICE, SenseOutput
 from agents.contract.agent import Agent
 from agents.providers.provider import ROSTER
 from agents.storage.safe_fs import SafeTree, in_file_pool

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from agents.brainstem.model_calls import resolve
+from agents.brainstem.tool_call_checks import resolve
 from agents.contract.agent import is_structural
 from agents.providers.provider import ToolCall
 

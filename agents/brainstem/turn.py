@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from msgspec.structs import replace
 
 from agents.brainstem import prompt
+from agents.brainstem.answer_slots import Delimiters, MainStream, SenseOutput
 from agents.brainstem.client_tools import NO_TOOLS, ClientTools, beside
-from agents.brainstem.senses import Delimiters, MainStream, SenseOutput
 from agents.brainstem.text_calls import (
     NOT_UNDERSTOOD,
     TextCallHold,

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import orjson
 
+from agents.brainstem.answer_slots import SenseOutput
 from agents.brainstem.client_tools import NO_TOOLS, ClientTools, handed_out
-from agents.brainstem.model_calls import ReadCall, read_call
-from agents.brainstem.senses import SenseOutput
+from agents.brainstem.tool_call_checks import ReadCall, read_call
 from agents.brainstem.turn_input import Ask, Modes, TurnTool
-from agents.contract.structural_reads import only_looks
+from agents.contract.read_only_actions import only_looks
 from agents.errors import ModelUnavailableError
 from agents.providers.offline_provider import OfflineBrain
 from agents.providers.provider import Completion, Message, Usage

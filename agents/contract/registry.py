@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from agents.contract.agent import Agent, Change, Failure, FileState, Folder, Key
 from agents.contract.agent_contract import distinct, safe_tool_name
-from agents.contract.description import AgentDescriber, AgentStorage, DescribingPools, Installer
+from agents.contract.agent_describer import AgentDescriber, AgentStorage, DescribingPools, Installer
 from agents.contract.file_discovery import AgentFile, find_agent_files, find_shipped_files
 from agents.contract.may_run import Origin, Trust
 from agents.storage.safe_fs import in_file_pool

@@ -15,7 +15,7 @@ from agents.contract.declared_needs import declared_in
 from agents.contract.file_discovery import find_shipped_files
 from agents.providers.offline.responses import suggest
 from agents.providers.offline.route import NOT_AT_ONCE
-from agents.runtimes.python.worker.host import WorkerHost
+from agents.runtimes.python.worker.worker_requests import WorkerHost
 from envelopes.payloads.form import PayloadForm
 from envelopes.payloads.schemas import json_schema, tool_text
 

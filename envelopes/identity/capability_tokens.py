@@ -14,9 +14,9 @@ import msgspec
 
 from envelopes.envelope import new_id
 from envelopes.errors import BadCapabilityError, BadTokenError
+from envelopes.identity.caller_tokens import LONGEST, Binding, Claims, Header, check_window, mint, opened
 from envelopes.identity.capabilities import attenuate, check, covers
 from envelopes.identity.keys import IdentityKey, fingerprint_of
-from envelopes.identity.tokens import LONGEST, Binding, Claims, Header, check_window, mint, opened
 
 MOST_LINKS = 8
 

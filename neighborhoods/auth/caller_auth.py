@@ -8,11 +8,11 @@ from typing import Literal
 import msgspec
 
 from envelopes.errors import BadTokenError
+from envelopes.identity.caller_tokens import LONGEST, Claims, read_token, thumbprint
 from envelopes.identity.capabilities import reduced
 from envelopes.identity.capability_tokens import Grant, links, verify_chain
 from envelopes.identity.certificates import pin_of
 from envelopes.identity.keys import fingerprint_of
-from envelopes.identity.tokens import LONGEST, Claims, read_token, thumbprint
 from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
 

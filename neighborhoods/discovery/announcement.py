@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from neighborhoods.discovery.addresses import leads_somewhere, preference
+from neighborhoods.discovery.address_text import leads_somewhere, preference
 from neighborhoods.discovery.discovered_nodes import DiscoveredNode
 
 SERVICE = "_rappd._tcp.local."

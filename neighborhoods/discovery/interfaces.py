@@ -11,7 +11,7 @@ from ipaddress import IPv6Address, ip_address
 
 import msgspec
 
-from neighborhoods.discovery.addresses import is_listened_on
+from neighborhoods.discovery.address_text import is_listened_on
 
 
 class Interface(msgspec.Struct, frozen=True):

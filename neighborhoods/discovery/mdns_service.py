@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from neighborhoods.discovery.addresses import ANY_HOSTS
+from neighborhoods.discovery.address_text import ANY_HOSTS
 from neighborhoods.discovery.announcement import Announcement, read
 from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
 from neighborhoods.discovery.interfaces import (

@@ -21,7 +21,7 @@ import orjson
 from agents.storage.atomic_write import write_atomically
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, TextFile, decode
 from envelopes.codecs.bounded_json import bounded_json
-from neighborhoods.discovery.addresses import (
+from neighborhoods.discovery.address_text import (
     FEDERATION_PORT,
     LOOPBACK_PORT,
     AddressKind,

@@ -19,7 +19,7 @@ from envelopes.identity.pairing_proof import (
     new_code,
     sign_code,
 )
-from neighborhoods.discovery.addresses import is_loopback, network_of
+from neighborhoods.discovery.address_text import is_loopback, network_of
 from neighborhoods.errors import BadStepError, NeighborhoodError, NoSuchPairingError, PairingStoppedError
 from neighborhoods.pairing.local_party import WRONG_CODE, LocalParty
 from neighborhoods.pairing.messages import (

@@ -20,7 +20,7 @@ from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import Omission
 from neighborhoods.snapshot.local_capture import LocalCapture, LocalMachine, capture_local
 from neighborhoods.snapshot.manifest import OVERSIZE, SnapshotOptions, default_name, manifest, peer_folders
-from neighborhoods.snapshot.peer_capture import PeerCapture, PeerReader, SnapshotPeer
+from neighborhoods.snapshot.member_capture import PeerCapture, PeerReader, SnapshotPeer
 from neighborhoods.snapshot.previous_snapshot import PreviousSnapshot
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder, SnapshotRecord, check_name
 from neighborhoods.snapshot.staged_parts import PeerParts, discard

@@ -14,7 +14,7 @@ from envelopes.errors import ReportableError
 from neighborhoods.errors import DrillUntriedError
 from neighborhoods.snapshot.filtering import Omission, omissions
 from neighborhoods.snapshot.hatch import RestoreHooks, nobody_runs, restore_local, restore_peers
-from neighborhoods.snapshot.listing import listing_of, unexplained
+from neighborhoods.snapshot.original_file_names import listing_of, unexplained
 from neighborhoods.snapshot.peer_trees import as_egg, spooled
 from neighborhoods.snapshot.plan import (
     NO_RAPPID,
@@ -32,7 +32,7 @@ from twins.eggs.parsed_egg import ARCHIVED, ParsedEgg
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.installer.errors import DiskFullError
 from twins.installer.installer import Installer
-from twins.installer.placement import to_threads
+from twins.installer.placement_rules import to_threads
 from twins.installer.planning import Action
 from twins.installer.staging import check_disk_space
 from twins.lifecycle.state_index import list_archived

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Self
 import orjson
 
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.snapshot import file_times, listing
+from neighborhoods.snapshot import file_times, original_file_names
 from neighborhoods.snapshot.previous_snapshot import PreviousSnapshot
 from twins.eggs import integrity
 from twins.workspace.identity_file import utc
@@ -64,10 +64,10 @@ class SnapshotWriter:
         self.add(name, previous.chunks(name), stamp=previous.stamps.get(name))
 
     def finish(self, manifest: dict[str, Any], *, key: IdentityKey | None) -> None:
-        """Adds ``members.json``, ``stamps.json``, ``listing.json``, the manifest and the signed hashes of all."""
+        """Adds ``members.json``, ``stamps.json``, ``original_file_names.json``, the manifest and the signed hashes of all."""
         self.add("members.json", _json(manifest["members"]))
         self.add(file_times.MEMBER, file_times.encode(self._stamps))
-        self.add(listing.MEMBER, listing.encode(self._listings))
+        self.add(original_file_names.MEMBER, original_file_names.encode(self._listings))
         self.add("manifest.json", _json(manifest))
         self._archive.add(integrity.MEMBER, integrity.seal(self._hashes, at=utc(self._at), key=key))
         self._archive.finish()

@@ -18,8 +18,8 @@ from agents.storage.safe_walk import LinkFreeFolder, has_other_names
 from envelopes.errors import ReportableError
 from neighborhoods.snapshot.egg_writer import SnapshotWriter
 from neighborhoods.snapshot.filtering import RENAME, Omission, SecretFilter
-from neighborhoods.snapshot.listing import as_text
 from neighborhoods.snapshot.manifest import CORE_FILES, NOT_WANTED, OVERSIZE, UNREADABLE, SnapshotOptions
+from neighborhoods.snapshot.original_file_names import as_text
 from neighborhoods.snapshot.previous_snapshot import PreviousSnapshot
 from neighborhoods.snapshot.spooled_files import Spool
 from twins.eggs.frames import ConversationSource

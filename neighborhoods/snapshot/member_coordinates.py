@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.address_text import join
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.discovery.peers_file import listed_entries, placed
 from neighborhoods.errors import BadMemberError

@@ -14,7 +14,7 @@ from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.tar_archive import gunzipped, write_tar_gz
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
-from twins.eggs.readers.member_paths import in_archived_workspace_of, in_workspace_of
+from twins.eggs.readers.workspace_paths import in_archived_workspace_of, in_workspace_of
 from twins.errors import BadEggError
 from twins.workspace.identity_file import Identity
 

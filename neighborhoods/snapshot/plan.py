@@ -23,7 +23,7 @@ from neighborhoods.snapshot.snapshot_contents import LocalUnit, PeerBlock, PeerT
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part
 from twins.errors import TwinConflictError
 from twins.installer.installer import Installer
-from twins.installer.placement import Category
+from twins.installer.placement_rules import Category
 from twins.installer.planning import Action, Plan, Standing
 
 

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import orjson
 
-from neighborhoods.snapshot import file_times, listing
+from neighborhoods.snapshot import file_times, original_file_names
 from neighborhoods.snapshot.filtering import Omission, omissions
 from twins.eggs import integrity
 from twins.errors import BadEggError, TwinError
@@ -27,7 +27,9 @@ class PreviousSnapshot:
         self._archive = archive
         self._hashes = hashes
         self.stamps = file_times.decode(archive.read(file_times.MEMBER, limit=_LAYER_BYTES))
-        self._listings = listing.decode(archive.read(listing.MEMBER, limit=_LAYER_BYTES))
+        self._listings = original_file_names.decode(
+            archive.read(original_file_names.MEMBER, limit=_LAYER_BYTES)
+        )
         self._names = sorted(archive.names)
         self._order = {name: place for place, name in enumerate(archive.names)}
         members = manifest["members"]

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypedDict
 
 import msgspec
 
-from neighborhoods.discovery.addresses import BadAddressError, is_loopback, split
+from neighborhoods.discovery.address_text import BadAddressError, is_loopback, split
 from neighborhoods.discovery.interfaces import interfaces
 from neighborhoods.errors import BadMemberError, NoSuchMemberError
 from neighborhoods.snapshot.member_coordinates import MemberCoordinates

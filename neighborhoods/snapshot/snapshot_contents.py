@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from neighborhoods.errors import BadMemberError, NeighborhoodError
-from neighborhoods.snapshot import file_times, listing
+from neighborhoods.snapshot import file_times, original_file_names
 from neighborhoods.snapshot.manifest import peer_folders
 from neighborhoods.snapshot.member_transport import require_twin_hash
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
@@ -130,7 +130,7 @@ def _units(opened: ParsedEgg, rows: list[dict[str, Any]], *, is_roster: bool) ->
     twins: dict[tuple[bool, str], list[Part]] = {}
     own = ""
     for part in opened.parts:
-        if _JUNK.fullmatch(part.target) or part.name in (file_times.MEMBER, listing.MEMBER):
+        if _JUNK.fullmatch(part.target) or part.name in (file_times.MEMBER, original_file_names.MEMBER):
             continue
         if part.target.startswith(("twins/", _ARCHIVE)):
             archived = part.target.startswith(_ARCHIVE)

@@ -45,7 +45,7 @@ def start(detach: bool, printer: Printer, quiet: bool) -> None:
         found = ControlClient(home).do("operator.status")
         printer.result({"daemon": found}, show, found, first, False)
         return
-    from rappd.daemon import log, server
+    from rappd.daemon import daemon_process, log
     from rappd.features.operator.status import describe
 
     news = _ForegroundNotices(quiet=quiet)
@@ -61,7 +61,7 @@ def start(detach: bool, printer: Printer, quiet: bool) -> None:
             printer.result({"daemon": found}, show, found, first, True)
             news.begin()
 
-    server.run(home, settings, on_ready=ready)
+    daemon_process.run(home, settings, on_ready=ready)
     if not quiet and not printer.for_scripts:
         print_stopped()
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 
 from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
-from rappd.store.anchor import Anchorer, AnchorReport
 from rappd.store.anchor_file import AnchorFile
+from rappd.store.anchor_signing import Anchorer, AnchorReport
 from rappd.store.store import Store
 from rappd.store.write_operations import SqlStatement
 

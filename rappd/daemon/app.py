@@ -24,9 +24,9 @@ from rappd.daemon.daemon_notices import OwnerNews
 from rappd.daemon.home import OPERATOR_KEY, Home, machine_name
 from rappd.daemon.live_settings import LiveSettings, provider_settings
 from rappd.daemon.local_models import WorkerServerCheck
-from rappd.daemon.machine_operations import machine_operations
 from rappd.daemon.model_downloads import ModelDownloads
 from rappd.daemon.operator_sessions import OperatorSessions
+from rappd.daemon.other_machines import machine_operations
 from rappd.daemon.ports import TWIN_PORTS
 from rappd.daemon.rate_limit import RateLimit
 from rappd.daemon.readiness import Readiness
@@ -45,10 +45,11 @@ from rappd.features.programs.program_record import ProgramRecord
 from rappd.features.snapshots.operations import SnapshotOperations
 from rappd.features.snapshots.restoring import SnapshotRestorer
 from rappd.features.snapshots.schedule import SnapshotSchedule
+from rappd.features.snapshots.schedule_view import TIMER as SNAPSHOT_TIMER
 from rappd.features.snapshots.taking import SnapshotTaker
 from rappd.features.timers.organism_timers import OrganismTimers
 from rappd.features.timers.setters import SetterRights
-from rappd.features.timers.timer_parts import TimerParts
+from rappd.features.timers.timer_assembly import TimerParts
 from rappd.features.twins.checkpoints import CheckpointOperations
 from rappd.features.twins.host_api import TwinHostApi
 from rappd.features.twins.operations import TwinOperations
@@ -61,7 +62,6 @@ from rappd.notices.notices import Notices
 from rappd.organism.organism_in_force import OrganismInForce
 from rappd.sessions.events import CLEAR, SESSION_END
 from rappd.sessions.participants import Participants
-from rappd.sessions.schedule.snapshot_timer import TIMER as SNAPSHOT_TIMER
 from rappd.sessions.schedule.timers import Timers
 from rappd.sessions.sessions import Sessions
 from rappd.sessions.workflows.coordinator import Coordinator
@@ -75,9 +75,9 @@ from rappd.store.reader import Reader
 from rappd.store.state_table import StateTable
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerTable
+from rappd.tenants.listener_notifications import SystemMessages
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
-from rappd.tenants.system_messages import SystemMessages
 from rappd.tenants.tenant import HOST, Tenant, TenantServices
 from rappd.tenants.tenant_config import sandbox_wish, scope_rules
 from rappd.tenants.tenants import Tenants, TwinListeners
@@ -477,7 +477,7 @@ class Daemon:
 
     def agents_can_use_ssh_keys(self) -> bool:
         """True when agents reach a key of SSH, or a program that signs with one. Looks at the disk."""
-        from agents.runtimes.python.sandbox.ssh_access import can_use_ssh_keys
+        from agents.runtimes.python.sandbox.ssh_key_warning import can_use_ssh_keys
 
         kind = self.supervisor.sandbox_report()["kind"]
         return can_use_ssh_keys(kind, self.settings.items("agents.may_read"), self.settings.environment)

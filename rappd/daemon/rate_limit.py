@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from envelopes.errors import ReportableError
 from envelopes.ip_addresses import source_text
-from neighborhoods.discovery.addresses import network_of
+from neighborhoods.discovery.address_text import network_of
 
 
 class RateLimitedError(ReportableError):

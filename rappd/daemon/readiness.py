@@ -14,7 +14,7 @@ from agents.programs import programs
 from envelopes.errors import ReportableError
 from rappd.daemon.anchoring import Anchoring
 from rappd.errors import StoreError
-from rappd.federation.availability import Availability
+from rappd.federation.startup_state import Availability
 from rappd.store.connections import explain, is_damage, open_reading
 from rappd.store.store import Store
 

@@ -11,15 +11,15 @@ from agents.storage.safe_fs import in_file_pool
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.pairing.pairing_states import PairingRow
 from rappd.notices.notices import one_line
-from twins.eggs.readers.member_paths import is_workflow
+from twins.eggs.readers.workspace_paths import is_workflow
 from twins.errors import BadFileError
 from twins.trust.quarantined_files import held_everywhere
 
 if TYPE_CHECKING:
     from agents.contract.agent import FileState
     from rappd.daemon.app import Daemon
+    from rappd.tenants.rapplication_services import ServiceFile
     from rappd.tenants.tenant import Tenant
-    from rappd.tenants.workspace_services import ServiceFile
 
 _TOLD_BY_STATE = frozenset({"approval", "pairing", "egg"})
 """Kinds of notices whose matter is a row of its own as long as it is open."""

@@ -22,9 +22,9 @@ from rappd.notices.command import arguments_of, obstacle_to
 from rappd.settings.load import unknown_names
 from rappd.settings.validation import doubts
 from rappd.settings.write import nearest
-from rappd.store.anchor import LOST
-from rappd.store.anchor import check as check_anchor
 from rappd.store.anchor_file import NAME, AnchorFile
+from rappd.store.anchor_signing import LOST
+from rappd.store.anchor_signing import check as check_anchor
 from rappd.store.connections import open_reading
 from rappd.store.former_journal import check_journal
 from rappd.store.schema import VERSION, version_of

@@ -7,7 +7,7 @@ import http.client
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from neighborhoods.discovery.addresses import is_listened_on, join, split
+from neighborhoods.discovery.address_text import is_listened_on, join, split
 
 _ANSWER_SECONDS = 4.0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from neighborhoods.discovery.addresses import listening_hosts
+from neighborhoods.discovery.address_text import listening_hosts
 from rappd.cli.formatting import phones
 from rappd.daemon.ports import another, holder, is_free
 from rappd.diagnostics.finding import CheckContext, Finding

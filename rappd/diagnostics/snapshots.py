@@ -10,7 +10,7 @@ from contextlib import closing
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.diagnostics.home import open_database
-from rappd.sessions.schedule.snapshot_timer import schedule_view
+from rappd.features.snapshots.schedule_view import schedule_view
 from rappd.store.timer_table import timers_in
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agents.programs import programs
 from agents.runtimes.python.sandbox import landlock, seccomp
-from agents.runtimes.python.sandbox.ssh_access import can_use_ssh_keys
+from agents.runtimes.python.sandbox.ssh_key_warning import can_use_ssh_keys
 from rappd.cli.formatting import NOT_AS_ROOT
 from rappd.diagnostics.finding import CheckContext, Finding
 

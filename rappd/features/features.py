@@ -30,8 +30,8 @@ from rappd.features.notices.operations import NoticeOperations
 from rappd.features.operation import Operation, OperationTable, operations_of
 from rappd.features.operator.operations import OperatorOperations
 from rappd.features.organism.graph import GraphOperations
-from rappd.features.organism.operations import OrganismOperations
-from rappd.features.organism.organism_entries import StructureOperations
+from rappd.features.organism.operations import StructureOperations
+from rappd.features.organism.payload_operations import OrganismOperations
 from rappd.features.organism.privileged import PrivilegedOperations
 from rappd.features.peers.legacy import LegacyOperations
 from rappd.features.peers.operations import PeerOperations

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from neighborhoods.delivery.pending_replies import PendingReplies
-from neighborhoods.discovery.address_resolver import AddressResolver
 from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
 from neighborhoods.discovery.mdns_service import MdnsService
+from neighborhoods.discovery.peer_address_order import AddressResolver
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.discovery.presence import Presence
 from neighborhoods.peer_store import PeerStore
@@ -16,7 +16,6 @@ from neighborhoods.places.memberships import Memberships
 from rappd.daemon.anchoring import Anchoring
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.federation.advertised_capabilities import CapabilityCatalog
-from rappd.federation.availability import Availability, Deferred
 from rappd.federation.connected_peers import PeerCallers, PeerEventHandler
 from rappd.federation.greetings import Greetings, HelloSender, PeerAnnouncements
 from rappd.federation.local_node import LocalNode
@@ -28,6 +27,7 @@ from rappd.federation.peer_view import PeerView
 from rappd.federation.reply_delivery import ReplyDelivery
 from rappd.federation.revocations import Revocations
 from rappd.federation.roster_changes import RosterChanges
+from rappd.federation.startup_state import Availability, Deferred
 from rappd.federation.witness import AnchorWitness
 from rappd.notices.notices import Notices
 from rappd.store.inbox_table import InboxTable

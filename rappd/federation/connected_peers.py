@@ -13,8 +13,8 @@ from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.places.memberships import Memberships
 from rappd.dispatch.rights import Caller
-from rappd.federation.availability import Deferred
 from rappd.federation.peer_greeting import PeerGreeting
+from rappd.federation.startup_state import Deferred
 from twins.background_tasks import BackgroundTasks
 
 if TYPE_CHECKING:

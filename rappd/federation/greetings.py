@@ -16,10 +16,10 @@ from neighborhoods.errors import KeyChangedError, NotPairedError, PeerOfflineErr
 from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
 from rappd.federation.advertised_capabilities import CapabilityCatalog
-from rappd.federation.availability import Availability, Deferred
 from rappd.federation.connected_peers import PeerCallers, PeerEventHandler
 from rappd.federation.peer_greeting import PeerGreeting, read_greeting
 from rappd.federation.roster_changes import RosterChanges
+from rappd.federation.startup_state import Availability, Deferred
 from rappd.federation.witness import AnchorWitness, WitnessRow
 from twins.background_tasks import BackgroundTasks
 

@@ -11,7 +11,7 @@ from envelopes.codecs.bounded_json import bounded_json
 from envelopes.errors import BadCertificateError
 from envelopes.identity.node_card import NodeCard
 from neighborhoods.auth.tls import client_context
-from neighborhoods.discovery.address_resolver import AddressResolver
+from neighborhoods.discovery.peer_address_order import AddressResolver
 from neighborhoods.errors import NotPairedError, PeerOfflineError
 from neighborhoods.pairing.local_party import OnPaired, Send
 from neighborhoods.peer import Whose

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from neighborhoods.discovery.address_resolver import AddressResolver
 from neighborhoods.discovery.discovered_nodes import DiscoveredNodes
+from neighborhoods.discovery.peer_address_order import AddressResolver
 from neighborhoods.discovery.peers_file import PeersFile
 
 

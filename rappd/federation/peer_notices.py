@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from envelopes.envelope import DONE, Envelope
 from neighborhoods.discovery.announcement import tame
 from neighborhoods.peer_store import PeerStore
-from rappd.federation.availability import Deferred
+from rappd.federation.startup_state import Deferred
 from rappd.notices.notices import Notices
 
 if TYPE_CHECKING:

@@ -24,9 +24,9 @@ from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.calls.call_forms import call_data, trace_of, with_twin
 from rappd.features.calls.operations import CallOperations
-from rappd.federation.availability import Availability
 from rappd.federation.greetings import Greetings
 from rappd.federation.remote_agents import RemoteAgent, names_told, offered_agents
+from rappd.federation.startup_state import Availability
 from twins.background_tasks import BackgroundTasks
 
 WAIT = 25.0

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Literal, NotRequired, TypedDict
 
-from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.address_text import join
 from neighborhoods.discovery.discovered_nodes import DiscoveredNode
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.discovery.presence import Presence
 from neighborhoods.durable_tables import EGG, WAITING, OutgoingEnvelope
 from neighborhoods.peer import Peer, Whose
 from neighborhoods.peer_store import PeerStore
-from rappd.federation.availability import Deferred
 from rappd.federation.greetings import Greetings
 from rappd.federation.peer_addresses import PeerAddresses
+from rappd.federation.startup_state import Deferred
 
 if TYPE_CHECKING:
     from neighborhoods.delivery.outbox import Outbox

@@ -11,9 +11,9 @@ from neighborhoods.durable_tables import EGG
 from neighborhoods.peer_store import PeerStore
 from neighborhoods.transport.replies import readable
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.federation.availability import Deferred
 from rappd.federation.outgoing_eggs import OutgoingEggs
 from rappd.federation.peer_notices import OwnerNotices
+from rappd.federation.startup_state import Deferred
 from twins.background_tasks import BackgroundTasks
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import msgspec
 
 from envelopes.envelope import DONE, ERROR, agent_id
 from envelopes.errors import ReportableError
-from neighborhoods.discovery.address_resolver import AddressResolver
+from neighborhoods.discovery.peer_address_order import AddressResolver
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.discovery.presence import Presence
 from neighborhoods.errors import DeclinedError, NotPairedError, PeerOfflineError
@@ -23,12 +23,12 @@ from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError
 from rappd.features.calls.call_forms import call_data, with_twin
 from rappd.features.calls.operations import CallOperations
-from rappd.federation.availability import Availability
 from rappd.federation.gateways import Gateways
 from rappd.federation.greetings import Greetings
 from rappd.federation.local_node import LocalNode
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.remote_agents import names_told
+from rappd.federation.startup_state import Availability
 from rappd.sessions.guests import Guest, InvitableRow, ParticipantRow
 from rappd.tenants.tenant import HOST
 

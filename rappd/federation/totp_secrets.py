@@ -15,7 +15,7 @@ import msgspec
 from agents.storage.atomic_write import write_atomically
 from envelopes.ip_addresses import source_text
 from neighborhoods.auth.totp import Guessers, WrongCodeError, accepted
-from neighborhoods.discovery.addresses import network_of
+from neighborhoods.discovery.address_text import network_of
 
 log = logging.getLogger(__name__)
 

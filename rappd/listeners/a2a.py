@@ -16,7 +16,7 @@ from envelopes.codecs.a2a import A2AError
 from envelopes.codecs.a2a_cards import Skill
 from envelopes.codecs.jsonrpc import id_in
 from envelopes.errors import ReportableError
-from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.address_text import join
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError
 from rappd.listeners import program_requests, programs

@@ -21,7 +21,7 @@ from aiohttp import web
 
 from envelopes.ip_addresses import source_text
 from neighborhoods.auth.tls import presented_certificate
-from neighborhoods.discovery.addresses import network_of
+from neighborhoods.discovery.address_text import network_of
 from rappd.listeners.request_timeout import TimedRunner
 
 BURST = 200

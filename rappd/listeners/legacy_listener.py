@@ -21,7 +21,7 @@ from envelopes.codecs.chat import decode_request, reply_body, request_envelope
 from envelopes.envelope import ERROR, new_id
 from envelopes.errors import ReportableError
 from envelopes.ip_addresses import counts_as, is_this_machine
-from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.address_text import join
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.dispatch.rights import Caller

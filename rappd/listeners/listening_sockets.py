@@ -7,7 +7,7 @@ import logging
 import socket
 from collections.abc import Sequence
 
-from neighborhoods.discovery.addresses import listening_hosts
+from neighborhoods.discovery.address_text import listening_hosts
 
 log = logging.getLogger(__name__)
 

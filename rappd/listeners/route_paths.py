@@ -64,6 +64,12 @@ ROUTE_PATHS: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
     "loopback.eggs": (
         ("GET", "/eggs/out/{ticket}/{signed}/{folder}/{name}", {}),
     ),
+    "loopback.github_login_routes": (
+        ("POST", "/login", {}),
+        ("POST", "/login/poll", {}),
+        ("GET", "/login/status", {}),
+        ("POST", "/login/switch", {}),
+    ),
     "loopback.health": (
         ("GET", "/health", {}),
         ("GET", "/version", {}),
@@ -76,16 +82,10 @@ ROUTE_PATHS: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
         ("GET", "/tether/tools", {}),
         ("POST", "/tether/agent", {}),
     ),
-    "loopback.login": (
-        ("POST", "/login", {}),
-        ("POST", "/login/poll", {}),
-        ("GET", "/login/status", {}),
-        ("POST", "/login/switch", {}),
-    ),
     "loopback.openapi": (
         ("GET", "/openapi.json", {}),
     ),
-    "loopback.operator_routes": (
+    "loopback.operator_session_routes": (
         ("POST", "/operator/session", {}),
         ("GET", "/operator/session", {}),
         ("DELETE", "/operator/session", {}),
@@ -93,21 +93,21 @@ ROUTE_PATHS: dict[str, tuple[tuple[str, str, dict[str, Any]], ...]] = {
     "loopback.rapps": (
         ("GET", "/rapps/{id}/{name:.*}", {}),
     ),
-    "loopback.services": (
+    "loopback.replay_page_routes": (
+        ("GET", "/sessions/frames/{key:[0-9a-f]{64}}/{id:[0-9a-f]{64}}", {}),
+        ("GET", "/sessions/frames/{key:[0-9a-f]{64}}/{id:[0-9a-f]{64}}/own", {}),
+    ),
+    "loopback.service_routes": (
         ("POST", "/api/businessinsightbot_function", {}),
         ("GET", "/api/health", {}),
         ("*", "/api/{service}/{path:.*}", {}),
         ("*", "/api/{service}", {}),
     ),
-    "loopback.session_frames": (
-        ("GET", "/sessions/frames/{key:[0-9a-f]{64}}/{id:[0-9a-f]{64}}", {}),
-        ("GET", "/sessions/frames/{key:[0-9a-f]{64}}/{id:[0-9a-f]{64}}/own", {}),
-    ),
     "loopback.static_files": (
         ("GET", "/", {}),
         ("GET", "/web/{name:.+}", {}),
     ),
-    "loopback.voice_routes": (
+    "loopback.voice_settings_routes": (
         ("GET", "/voice", {}),
         ("POST", "/voice", {}),
         ("GET", "/voice/toggle", {}),

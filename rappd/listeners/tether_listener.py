@@ -15,7 +15,7 @@ from aiohttp.typedefs import Handler
 
 from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.errors import ReportableError
-from neighborhoods.discovery.addresses import network_of
+from neighborhoods.discovery.address_text import network_of
 from rappd.daemon.rate_limit import AddressLimit, RateLimit
 from rappd.errors import RefusedError
 from rappd.features.eggs.phone_operations import EggsForPhones
@@ -31,10 +31,10 @@ from rappd.listeners.connection_admission import AdmittedRunner, ConnectionAdmis
 from rappd.listeners.listening_sockets import listen
 from rappd.listeners.phone_page import page_files
 from rappd.listeners.remote_operations import answer
+from rappd.tether.connection_offer import MOST_BYTES
 from rappd.tether.devices import Device
 from rappd.tether.errors import OfferTooLongError, TetherUnavailableError
 from rappd.tether.framing import FRAME_BYTES
-from rappd.tether.offer import MOST_BYTES
 from rappd.tether.phones import Phones
 
 log = logging.getLogger(__name__)

@@ -153,7 +153,7 @@ def check(setting: Setting, text: str) -> str:
 
 
 def _check_networks(setting: Setting, text: str) -> None:
-    from neighborhoods.auth.ipv6_networks import (
+    from neighborhoods.auth.allowed_networks import (
         WIDEST_NAMED,
         ipv6_network,
     )  # only who sets one needs it

@@ -14,7 +14,7 @@ import msgspec
 from envelopes.codecs.emergence import GENESIS, link
 from envelopes.envelope import PARENT, THREAD_PATH, thread_id, thread_id_below
 from rappd.store import schema
-from rappd.store.anchor_proof import Anchored, AnchorProof
+from rappd.store.anchor_comparison import Anchored, AnchorProof
 from rappd.store.connections import in_words, is_damage, open_reading
 
 CHUNK = 20_000

@@ -9,16 +9,16 @@ from agents.contract.agent import FileState
 from agents.contract.agent_contract import Description, is_molt_of
 from agents.contract.may_run import YOURS
 from agents.runtimes.python.sandbox.needs import in_words
-from agents.runtimes.python.worker.services import ServiceFailedError
+from agents.runtimes.python.worker.service_files import ServiceFailedError
 from agents.storage.safe_fs import in_file_pool
 from agents.storage.text_file import shown_python
 from rappd.errors import ConflictError, NotFoundError
 from rappd.tenants.agent_editor import AgentChange, AgentEditor, why_read_only
 from rappd.tenants.agent_summary import change_text, example_for, failure_text
+from rappd.tenants.rapplication_services import ServiceFile
 from rappd.tenants.staged_agent import checked, clear_disk_errors
 from rappd.tenants.tenant_context import TenantContext
-from rappd.tenants.workspace_services import ServiceFile
-from twins.eggs.readers.member_paths import decides, is_workflow
+from twins.eggs.readers.workspace_paths import decides, is_workflow
 from twins.errors import BadFileError
 from twins.trust.quarantined_files import PREFIX as REFUSED
 from twins.trust.quarantined_files import QuarantinedFile, RefusedFiles, held_files, named

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from agents.brainstem.senses import SenseOutput
+from agents.brainstem.answer_slots import SenseOutput
 from agents.brainstem.todo_plan import Todo, TodoPlan
 from agents.brainstem.turn import Brainstem
 from agents.brainstem.turn_input import Ask, NextRound

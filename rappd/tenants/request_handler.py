@@ -45,7 +45,7 @@ from rappd.tenants.driven_listeners import DrivenListeners
 from rappd.tenants.emitted_payloads import Emissions
 from rappd.tenants.listener_states import StatefulCall
 from rappd.tenants.primitives import CORE_ID, text_of
-from rappd.tenants.repeated_calls import is_pure, may_repeat
+from rappd.tenants.safe_repeats import is_pure, may_repeat
 from rappd.tenants.tenant_context import TenantContext
 from rappd.tenants.tenant_endpoints import LOOKS, agent_endpoints, called, with_names
 from rappd.tenants.worker_callbacks import CallbackRights, Reach, WorkerCallbackHandler

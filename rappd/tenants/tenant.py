@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypedDict
 
+from agents.brainstem.answer_slots import Senses
 from agents.brainstem.prompt import Soul
-from agents.brainstem.senses import Senses
 from agents.brainstem.turn import Brainstem
 from agents.contract.agent import Agent, Change
+from agents.contract.agent_describer import AgentStorage
 from agents.contract.declared_needs import declared_in
-from agents.contract.description import AgentStorage
 from agents.contract.file_discovery import Stamp
 from agents.contract.imported_files import Neighbours
 from agents.contract.may_run import SHIPPED
@@ -29,7 +29,7 @@ from agents.runtimes.python.pools.runner import AgentRunner, WorkerPools
 from agents.runtimes.python.pools.supervisor import WorkerSupervisor
 from agents.runtimes.python.pools.use_log import UseLog
 from agents.runtimes.python.sandbox.needs import UNCONFINED, Confines
-from agents.runtimes.python.worker.services import ServiceReply
+from agents.runtimes.python.worker.service_files import ServiceReply
 from agents.storage.safe_fs import SafeTree, in_file_pool
 from envelopes.envelope import agent_id
 from rappd.dispatch.dispatcher import Dispatcher
@@ -42,11 +42,12 @@ from rappd.organism.organism_in_force import OrganismInForce
 from rappd.organism.schemas import ListenerSchemas
 from rappd.settings.load import Settings
 from rappd.tenants.agent_admin import AgentAdmin
+from rappd.tenants.listener_notifications import SystemMessages, is_system
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.primitives import DelayGateway
+from rappd.tenants.rapplication_services import WorkspaceServices
 from rappd.tenants.request_handler import TenantRequestHandler
-from rappd.tenants.system_messages import SystemMessages, is_system
 from rappd.tenants.tenant_config import (
     OF_BUDDIES,
     PackageSettings,
@@ -58,7 +59,6 @@ from rappd.tenants.tenant_config import (
 from rappd.tenants.tenant_context import GatewayEndpoints, PeerGateway, TenantContext, TimerGateway
 from rappd.tenants.tenant_endpoints import agent_endpoints, whole_endpoint
 from rappd.tenants.worker_callbacks import WorkerCallbackHandler
-from rappd.tenants.workspace_services import WorkspaceServices
 from twins.cartridges.buddy_store import is_buddy
 from twins.trust.trust import Trust, WorkspaceTrust
 from twins.workspace.agent_files import AgentFiles

@@ -19,7 +19,7 @@ from rappd.organism.schemas import ListenerSchemas
 from rappd.tenants.listener_states import ListenerStates
 from rappd.tenants.model_choices import ModelChoices
 from rappd.tenants.primitives import DelayGateway
-from rappd.tenants.workspace_services import WorkspaceServices
+from rappd.tenants.rapplication_services import WorkspaceServices
 from twins.trust.trust import Trust
 from twins.workspace.agent_files import AgentFiles
 from twins.workspace.workspace import Workspace

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from agents.contract.agent import REACHING, TIMING, Agent, is_structural
-from agents.contract.structural_reads import LOOKING, looking_tool
+from agents.contract.read_only_actions import LOOKING, looking_tool
 from agents.runtimes.python.pools.runner import AgentResult
 from agents.runtimes.python.worker.result_text import OnPiece
 from envelopes.envelope import HELP, agent_id
@@ -17,7 +17,7 @@ from rappd.dispatch.endpoints import Call, Endpoint, Newest
 from rappd.dispatch.rights import DEVICE, OWNER, PEER, Right
 from rappd.dispatch.turns import Handler, RequestContext
 from rappd.errors import RappdError
-from rappd.tenants.system_messages import is_system
+from rappd.tenants.listener_notifications import is_system
 
 LOOK = "LOOK"
 """The capability to see this machine's twins and machines; it counts for phones alone."""

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from agents.contract.agent import Agent
-from agents.contract.structural_reads import OPERATIONS
+from agents.contract.read_only_actions import OPERATIONS
 from agents.errors import CallbackDeniedError
 from agents.providers.provider import Completion, ModelRequest
 from agents.providers.selection import ProviderSelector

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from ipaddress import ip_address
 
-from neighborhoods.discovery.addresses import is_listened_on, is_unspecified, join, network_of, split
+from neighborhoods.discovery.address_text import is_listened_on, is_unspecified, join, network_of, split
 from neighborhoods.discovery.interfaces import interfaces
 
 

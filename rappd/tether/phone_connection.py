@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, Protocol
 
 from envelopes.errors import ReportableError
-from neighborhoods.discovery.addresses import network_of
+from neighborhoods.discovery.address_text import network_of
 from rappd.dispatch.rights import Right
 from rappd.errors import StoreError
 from rappd.sessions.participants import caller_of

@@ -13,8 +13,8 @@ from typing import Any, Protocol
 import msgspec
 
 from envelopes.errors import ReportableError
-from neighborhoods.auth.ipv6_networks import LocalNetworks
-from neighborhoods.discovery.addresses import network_of
+from neighborhoods.auth.allowed_networks import LocalNetworks
+from neighborhoods.discovery.address_text import network_of
 from rappd.dispatch.rights import Right
 from rappd.errors import RefusedError
 from rappd.notices.notices import Notices
@@ -22,6 +22,7 @@ from rappd.sessions.participants import WORKFLOWS, caller_of
 from rappd.sessions.session_of_phones import CurrentSession
 from rappd.sessions.sessions import Session, Sessions
 from rappd.tether import proofs
+from rappd.tether.connection_offer import CheckedOffer, Offer, read_offer
 from rappd.tether.devices import EGGS, Device, DeviceRegistry, EggOffer
 from rappd.tether.egg_transfers import EggTransfer
 from rappd.tether.errors import (
@@ -32,7 +33,6 @@ from rappd.tether.errors import (
 )
 from rappd.tether.handshake import Handshake
 from rappd.tether.host_key import HostKey
-from rappd.tether.offer import CheckedOffer, Offer, read_offer
 from rappd.tether.pairing import Pairing
 from rappd.tether.phone_connection import PhoneConnection
 from rappd.tether.phone_eggs import PhoneEggs
@@ -40,7 +40,7 @@ from rappd.tether.phone_requests import RequestTable
 from rappd.tether.phone_session import Answer, RunWorkflow
 from rappd.tether.phone_waiting import PhoneWaiting
 from rappd.tether.rtc_client import Channel, RtcClient
-from rappd.tether.transport_parameters import reachable
+from rappd.tether.webrtc_parameters import reachable
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ import msgspec
 from agents.programs import programs
 from rappd.tether.errors import BadOfferError, TetherUnavailableError
 from rappd.tether.rtc_worker import LINE_BYTES
-from rappd.tether.transport_parameters import TransportParameters, checked
 from rappd.tether.webrtc import webrtc_installed
+from rappd.tether.webrtc_parameters import TransportParameters, checked
 
 log = logging.getLogger(__name__)
 

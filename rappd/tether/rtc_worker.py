@@ -17,7 +17,7 @@ from typing import Any, Literal
 import msgspec
 from cryptography.hazmat.primitives.hashes import SHA256
 
-from rappd.tether.transport_parameters import MOST_CANDIDATES, Candidate, TransportParameters, description
+from rappd.tether.webrtc_parameters import MOST_CANDIDATES, Candidate, TransportParameters, description
 
 FRAME_BYTES = 16 << 10
 OPEN_SECONDS = 15.0

@@ -306,7 +306,7 @@ class TetherService:
             return self._open
 
     async def _made(self) -> _Open:
-        from neighborhoods.auth.ipv6_networks import LocalNetworks
+        from neighborhoods.auth.allowed_networks import LocalNetworks
         from rappd.tether.host_key import HostKey
         from rappd.tether.pairing import Pairing
         from rappd.tether.phone_eggs import PhoneEggs

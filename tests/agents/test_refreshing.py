@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.contract.agent import Folder
-from agents.contract.description import AgentDescriber, AgentStorage
+from agents.contract.agent_describer import AgentDescriber, AgentStorage
 from agents.contract.file_discovery import find_agent_files
 from agents.contract.imported_files import Neighbours
 from agents.contract.may_run import YOURS, Allowed, Quarantined, Verdict

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.runtimes.python.worker.services import (
+from agents.runtimes.python.worker.service_files import (
     ServiceFailedError,
     ServiceReply,
     Services,

@@ -5,7 +5,7 @@ import re
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from agents.brainstem.senses import PLAIN, TWIN, VOICE, Delimiters, MainStream, Slot
+from agents.brainstem.answer_slots import PLAIN, TWIN, VOICE, Delimiters, MainStream, Slot
 
 TEXT = st.text(alphabet=st.sampled_from("ab |VOICETN\n<>/"), max_size=60)
 NAMES = st.text(alphabet=st.sampled_from("abVOICETWN_.-"), min_size=1, max_size=6)

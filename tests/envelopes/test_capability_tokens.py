@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.errors import BadCapabilityError, BadTokenError
+from envelopes.identity.caller_tokens import read_token
 from envelopes.identity.capabilities import attenuate, covers
 from envelopes.identity.capability_tokens import MOST_LINKS, Grant, links, mint_root, narrow, verify_chain
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.tokens import read_token
 
 HERE, ANNA, BERT, CARL, MALLORY = (IdentityKey.generate() for _ in range(5))
 NOW = 1_700_000_000

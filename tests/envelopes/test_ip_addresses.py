@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agents.providers.urls import on_this_machine
 from envelopes.ip_addresses import counts_as, dialled_text, is_this_machine, source_text
-from neighborhoods.discovery.addresses import is_loopback, leads_somewhere
+from neighborhoods.discovery.address_text import is_loopback, leads_somewhere
 from neighborhoods.pairing.code_pairing import _source
 from rappd.errors import RefusedError
 from rappd.listeners.legacy_listener import network

@@ -16,14 +16,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from envelopes.errors import BadCapabilityError, BadTokenError
-from envelopes.identity.keys import IdentityKey
-from envelopes.identity.tokens import (
+from envelopes.identity.caller_tokens import (
     LONGEST,
     Claims,
     mint_issued_token,
     read_token,
     thumbprint,
 )
+from envelopes.identity.keys import IdentityKey
 
 HERE = IdentityKey.generate()
 PEER = IdentityKey.generate()
@@ -326,5 +326,5 @@ ANY_TOKEN = peer_token(certificate=b"der")
 
 
 def test_pyjwt_is_not_loaded_until_there_is_a_token() -> None:
-    code = "import sys, envelopes.identity.tokens, envelopes.identity.capability_tokens; sys.exit('jwt' in sys.modules)"
+    code = "import sys, envelopes.identity.caller_tokens, envelopes.identity.capability_tokens; sys.exit('jwt' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

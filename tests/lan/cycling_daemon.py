@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 
 from rappd.daemon.app import Daemon
+from rappd.daemon.daemon_process import run
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import AddressLimit
-from rappd.daemon.server import run
 from rappd.listeners import tether_listener
 from rappd.settings.load import Settings
 

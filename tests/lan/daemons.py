@@ -22,7 +22,7 @@ from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.time_report import started
 
 from lan.network import Lan, Machine
-from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.address_text import join
 
 COUNTING = '''
 import time

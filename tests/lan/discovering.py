@@ -16,9 +16,9 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from neighborhoods.discovery.address_resolver import AddressResolver
 from neighborhoods.discovery.discovered_nodes import Change, DiscoveredNode, DiscoveredNodes
 from neighborhoods.discovery.mdns_service import MdnsService
+from neighborhoods.discovery.peer_address_order import AddressResolver
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.discovery.presence import Presence, ProbePolicy
 

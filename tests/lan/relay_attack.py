@@ -24,7 +24,7 @@ from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from rappd.tether import proofs
 from rappd.tether.proofs import Parts
 from rappd.tether.rtc_worker import own_parameters
-from rappd.tether.transport_parameters import TransportParameters, checked, description
+from rappd.tether.webrtc_parameters import TransportParameters, checked, description
 from tests.rappd.tether.hostile_fields import hostile
 
 NONCE = bytes(range(16))

@@ -14,7 +14,7 @@ from fixtures.running_daemon import RunningDaemon
 
 from lan.daemons import Daemon
 from lan.network import Lan, Machine, require
-from neighborhoods.discovery.addresses import join
+from neighborhoods.discovery.address_text import join
 
 TUN = """
 import fcntl, os, struct, sys

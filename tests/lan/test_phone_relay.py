@@ -13,7 +13,7 @@ from playwright.sync_api import Route
 from lan.daemons import Daemon
 from lan.network import Lan
 from lan.phones import Phone, chromium_on
-from rappd.tether.transport_parameters import checked, description
+from rappd.tether.webrtc_parameters import checked, description
 from tests.rappd.tether.hostile_fields import GOOD, hostile
 
 ATTACK = Path(__file__).with_name("relay_attack.py")

@@ -24,7 +24,7 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import ConflictError, RefusedError
-from rappd.features.timers.delays import Delays
+from rappd.features.timers.handler_delays import Delays
 from rappd.sessions.schedule.timers import Timers
 from rappd.store.store import Store
 from rappd.store.timer_table import TimerTable
@@ -258,7 +258,7 @@ def test_delay_that_waits_is_listed_and_outlives_a_restart(desk: RunningDaemon) 
 def test_listeners_hear_of_starts_joins_heartbeats_cleared_contexts_and_ends(
     make_daemon: Callable[..., RunningDaemon], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("rappd.tenants.system_messages._SHUTDOWN_SECONDS", 100.0)
+    monkeypatch.setattr("rappd.tenants.listener_notifications._SHUTDOWN_SECONDS", 100.0)
     daemon = make_daemon(RAPPD_ORGANISM_HEARTBEAT_SECONDS="1")
     daemon.drop("heard_listener.py", HEARD)
     daemon.start()

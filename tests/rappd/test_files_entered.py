@@ -45,7 +45,7 @@ MORE_TIMES = 20
 BESIDE = {
     "agents/runtimes/python/pools/started_processes.py",
     "rappd/organism/organism_in_force.py",
-    "rappd/tenants/system_messages.py",
+    "rappd/tenants/listener_notifications.py",
 }
 """Files of the looks at a worker's processes, ``organism.yaml`` and heartbeats, each second or more often.
 

@@ -17,7 +17,7 @@ from fixtures.running_daemon import Answer, RunningDaemon
 from fixtures.sandboxed_daemon import NO_SANDBOX, sandboxed_daemon_in
 from playwright.sync_api import Browser, Page
 
-from rappd.listeners.loopback.services import service_headers
+from rappd.listeners.loopback.service_routes import service_headers
 
 ECHO = 'name = "echo"\ndef handle(method, path, body):\n    return {"path": path}, 200\n'
 COUNTS = """

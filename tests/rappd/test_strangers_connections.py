@@ -20,7 +20,7 @@ from fixtures.free_ports import free_port
 
 from envelopes.identity.certificates import make_certificate
 from envelopes.identity.keys import IdentityKey
-from neighborhoods.auth.ipv6_networks import LocalNetworks
+from neighborhoods.auth.allowed_networks import LocalNetworks
 from rappd.daemon.home import Home
 from rappd.daemon.rate_limit import AddressLimit, RateLimitedError
 from rappd.listeners import legacy_listener

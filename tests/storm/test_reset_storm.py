@@ -20,7 +20,7 @@ from fixtures.machines import Machine
 from fixtures.running_daemon import RunningDaemon
 
 from agents.programs.streamed_program import StreamedProgram
-from rappd.daemon import server
+from rappd.daemon import daemon_process
 from rappd.daemon.home import Home
 from rappd.settings.load import Settings
 from tests.storm.storm import SECONDS, rounds
@@ -180,6 +180,6 @@ def test_pipes_of_programs_that_die_are_closed_once(tmp_path: Path, monkeypatch:
                 gc.collect()
 
     monkeypatch.setattr(os, "fdopen", watched)
-    monkeypatch.setattr(server, "_serve", in_place_of_the_daemon)
-    server.run(Home(tmp_path), Settings.without_files({}), on_ready=in_place_of_the_daemon)
+    monkeypatch.setattr(daemon_process, "_serve", in_place_of_the_daemon)
+    daemon_process.run(Home(tmp_path), Settings.without_files({}), on_ready=in_place_of_the_daemon)
     assert is_own == [True] * 3 * 5 * 3

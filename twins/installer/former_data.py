@@ -15,9 +15,9 @@ from agents.contract.file_discovery import AGENT_SUFFIXES, SERVICE_SUFFIXES
 from agents.storage.atomic_write import write_atomically
 from agents.storage.safe_walk import LinkFreeFolder
 from twins.eggs.parsed_egg import Destination, Role
-from twins.eggs.readers.member_paths import CODE_SUFFIXES, DECIDING, DECIDING_ENDS
+from twins.eggs.readers.workspace_paths import CODE_SUFFIXES, DECIDING, DECIDING_ENDS
 from twins.errors import TwinError
-from twins.installer.placement import is_held_like_code, role_here
+from twins.installer.placement_rules import is_held_like_code, role_here
 from twins.installer.planning import Standing
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.trust.quarantine import QuarantineEntry, QuarantineList

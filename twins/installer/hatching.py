@@ -14,7 +14,7 @@ from twins.eggs.parsed_egg import Destination
 from twins.errors import BadEggError
 from twins.fs.file_transaction import Journal, Location, Move, apply_journal, name_of
 from twins.installer import restored_conversations
-from twins.installer.placement import to_threads
+from twins.installer.placement_rules import to_threads
 from twins.installer.planning import Action, Plan, Row
 from twins.installer.receipts import PlacedFile, Receipt, Receipts
 from twins.installer.staging import (

@@ -23,7 +23,7 @@ from twins.fs.file_transaction import PREFIX, resume
 from twins.installer.errors import from_disk
 from twins.installer.former_data import hold_former_data
 from twins.installer.hatching import PreBond, hatch_plan
-from twins.installer.placement import (
+from twins.installer.placement_rules import (
     INERT_FOLDERS,
     Category,
     InstallTarget,

@@ -31,7 +31,7 @@ from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, ancestors
 from twins.errors import BadEggError, BadFileError
 from twins.fs.untrusted_names import NameSet, folded, safe_path, shown
 from twins.installer.errors import PlanChangedError
-from twins.installer.placement import (
+from twins.installer.placement_rules import (
     Category,
     InstallTarget,
     category_of,

@@ -26,7 +26,7 @@ from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
 from twins.errors import BadEggError, BadFileError, HostileEggError
 from twins.fs.file_transaction import MOVING, PREFIX, UNDOING
 from twins.installer.errors import DiskFullError
-from twins.installer.placement import RECEIPT_FILE, to_threads
+from twins.installer.placement_rules import RECEIPT_FILE, to_threads
 from twins.installer.planning import Action, Plan
 from twins.installer.receipts import published_receipt
 from twins.work_progress import STAGE, PhaseCounter, Progress

@@ -22,7 +22,7 @@ from twins.cartridges.json_documents import encode, parse
 from twins.eggs.frames import verified
 from twins.errors import BadCartridgeError, BadEggError
 from twins.fs.untrusted_names import safe_path
-from twins.merge.dimensions import Dimension
+from twins.merge.frame_merge import Dimension
 
 SCHEMA = "rappd-alternates/1.0"
 FILE = ".brainstem_data/alternates.json"

@@ -22,12 +22,12 @@ from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import ORGANISM, Shape, checked
 from twins.eggs.frames import Frame, decoded, verified
 from twins.eggs.parsed_egg import Ancestors, Destination, ParsedEgg, Part, Role, ancestors
-from twins.eggs.readers.member_paths import decides
+from twins.eggs.readers.workspace_paths import decides
 from twins.errors import BadCartridgeError, BadEggError, HostileEggError, TwinConflictError
 from twins.fs.untrusted_names import NameSet, safe_path
-from twins.merge import alternates, dimensions, json_merge
+from twins.merge import alternates, frame_merge, json_merge
 from twins.merge.alternates import Alternates, AlternatesFile
-from twins.merge.dimensions import Side
+from twins.merge.frame_merge import Side
 from twins.merge.json_merge import MergeResult, same_lineage
 from twins.work_progress import MERGE, PhaseCounter, Progress
 from twins.workspace.identity_file import utc
@@ -191,7 +191,7 @@ class _EggMerge:
             if one is not None
         ]
         *base, ours, theirs = sides
-        merged = dimensions.merge(ours, theirs, base[0] if base else None)
+        merged = frame_merge.merge(ours, theirs, base[0] if base else None)
         report = self._report
         report.shared, report.new, report.contradicting = merged.shared, merged.new, merged.contradicting
         report.dimensions = len(merged.aside)

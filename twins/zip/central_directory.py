@@ -13,20 +13,6 @@ from typing import NamedTuple
 from twins.errors import BadEggError
 from twins.fs.untrusted_names import safe_path, shown
 from twins.zip.archive_bounds import FileSlice, Limits
-from twins.zip.layout import (
-    CENTRAL,
-    CENTRAL_SIGN,
-    DEFLATED,
-    END,
-    END64,
-    END64_SIGN,
-    END_SIGN,
-    FULL16,
-    FULL32,
-    LOCATOR,
-    LOCATOR_SIGN,
-    STORED,
-)
 from twins.zip.record_fields import (
     EMPTY_DEFLATED,
     KNOWN_VERSION,
@@ -39,6 +25,20 @@ from twins.zip.record_fields import (
     fields,
     refuse_kind,
     wide_values,
+)
+from twins.zip.record_formats import (
+    CENTRAL,
+    CENTRAL_SIGN,
+    DEFLATED,
+    END,
+    END64,
+    END64_SIGN,
+    END_SIGN,
+    FULL16,
+    FULL32,
+    LOCATOR,
+    LOCATOR_SIGN,
+    STORED,
 )
 
 _METHODS = {9: "deflate64", 12: "bzip2", 14: "lzma", 93: "zstd", 95: "xz", 98: "ppmd", 99: "encryption"}

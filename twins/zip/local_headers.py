@@ -10,14 +10,6 @@ from typing import NamedTuple
 from twins.fs.untrusted_names import shown
 from twins.zip.archive_bounds import FileSlice
 from twins.zip.central_directory import CentralDirectory, Entry
-from twins.zip.layout import (
-    DESCRIPTOR_SIGN,
-    FULL32,
-    LOCAL,
-    LOCAL_SIGN,
-    SIZES_FOLLOW,
-    STORED,
-)
 from twins.zip.record_fields import (
     FIXED,
     NEEDLESS,
@@ -26,6 +18,14 @@ from twins.zip.record_fields import (
     decode_name,
     fields,
     wide_values,
+)
+from twins.zip.record_formats import (
+    DESCRIPTOR_SIGN,
+    FULL32,
+    LOCAL,
+    LOCAL_SIGN,
+    SIZES_FOLLOW,
+    STORED,
 )
 
 _DESCRIPTORS = (12, 16, 20, 24)  # with and without a signature, with sizes of 32 and 64 bits

@@ -18,9 +18,9 @@ from twins.zip.archive_bounds import Allowance, FileSlice, Limits
 from twins.zip.central_directory import read_directory
 from twins.zip.chunks import PIECE
 from twins.zip.deflate import InflateError, crc32, inflating
-from twins.zip.layout import CENTRAL, EPOCH, UTF8
 from twins.zip.local_headers import LocatedMember, Member, locate, locate_one
 from twins.zip.ordered_pool import OrderedThreadPool, in_tasks
+from twins.zip.record_formats import CENTRAL, EPOCH, UTF8
 
 _TAKEN = 1 << 18
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from twins.errors import HostileEggError
 from twins.fs.untrusted_names import shown
 from twins.zip.archive_bounds import FileSlice
-from twins.zip.layout import (
+from twins.zip.record_formats import (
     AES_FIELD,
     ASI_UNIX_FIELD,
     CENTRAL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from twins.zip.layout import (
+from twins.zip.record_formats import (
     CENTRAL,
     CENTRAL_SIGN,
     END,

@@ -16,8 +16,8 @@ from twins.fs.untrusted_names import NameSet, safe_path, shown
 from twins.zip.archive_bounds import Limits
 from twins.zip.chunks import PIECE, exactly, of_bytes, of_file, of_parts, opened
 from twins.zip.deflate import END, crc32, deflated, deflated_piece, plain_piece
-from twins.zip.layout import DEFLATED, FULL32, STORED
 from twins.zip.ordered_pool import OrderedThreadPool
+from twins.zip.record_formats import DEFLATED, FULL32, STORED
 from twins.zip.record_writer import MemberRecord, before, before_length, ending, is_wide, listed, moment
 
 __all__ = ["PIECE", "ArchiveWriter", "WrittenArchive"]

@@ -13,7 +13,7 @@ from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
 from neighborhoods.errors import BadMemberStreamError, MemberError
 from neighborhoods.snapshot.member_transport import TwinActivity
 from neighborhoods.snapshot.transports import shell_scripts
-from neighborhoods.snapshot.transports.own_place import marked
+from neighborhoods.snapshot.transports.same_home import marked
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_failures import last_line

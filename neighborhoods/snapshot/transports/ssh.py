@@ -32,7 +32,7 @@ from neighborhoods.snapshot.transports import shell_scripts
 from neighborhoods.snapshot.transports.far_rappd import FarRappd, activity_of
 from neighborhoods.snapshot.transports.listing_parser import ListingParser
 from neighborhoods.snapshot.transports.marked_lines import MarkedLines
-from neighborhoods.snapshot.transports.own_place import marked
+from neighborhoods.snapshot.transports.same_home import marked
 from neighborhoods.snapshot.transports.ssh_connections import SshConnections
 from neighborhoods.snapshot.transports.ssh_destination import SshDestination
 from neighborhoods.snapshot.transports.ssh_run import SILENT_SECONDS, SshRun

@@ -20,9 +20,9 @@ from rappd.features.arguments import UnfitArgumentError
 from rappd.features.calls.call_forms import CallView, call_data, call_row, failed
 from rappd.features.calls.operations import LONGEST_WAIT, CallOperations
 from rappd.features.operation import OWNER, operation
-from rappd.federation.availability import Availability
 from rappd.federation.greetings import PROBE_SECONDS, Greetings
 from rappd.federation.peer_greeting import read_greeting
+from rappd.federation.startup_state import Availability
 
 MOST_AT_ONCE = 100
 EVERYBODY = "all"

@@ -31,7 +31,7 @@ from envelopes.envelope import (
 from envelopes.errors import ReportableError
 from neighborhoods.delivery.pending_replies import PendingReplies
 from neighborhoods.delivery.retry import retried
-from neighborhoods.discovery.address_resolver import AddressResolver
+from neighborhoods.discovery.peer_address_order import AddressResolver
 from neighborhoods.discovery.peers_file import Entry
 from neighborhoods.errors import PeerOfflineError, RetriableError
 from neighborhoods.peer import Peer
@@ -51,9 +51,9 @@ from rappd.features.calls.call_forms import (
     with_twin,
 )
 from rappd.features.operation import OWNER, Stream, Text, operation
-from rappd.federation.availability import Availability, Deferred
 from rappd.federation.greetings import Greetings
 from rappd.federation.local_node import LocalNode
+from rappd.federation.startup_state import Availability, Deferred
 from rappd.tenants.tenant import HOST
 from twins.workspace.workspace import Workspace
 

@@ -8,8 +8,8 @@ from neighborhoods.durable_tables import EGG
 from neighborhoods.peer_store import PeerStore
 from rappd.features.calls.redirected_calls import OpenCalls
 from rappd.features.operation import OWNER, Text, operation
-from rappd.federation.availability import Availability, Deferred
 from rappd.federation.peer_view import OutboxRow, outbox_row
+from rappd.federation.startup_state import Availability, Deferred
 from rappd.store.outbox_table import OutboxTable
 
 

@@ -17,9 +17,9 @@ from neighborhoods.durable_tables import EGG, WAITING, OutgoingEnvelope
 from neighborhoods.errors import NoSuchPeerError, OutboxConflictError
 from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
-from rappd.federation.availability import Deferred
 from rappd.federation.local_node import LocalNode
 from rappd.federation.peer_view import OutboxRow, outbox_row
+from rappd.federation.startup_state import Deferred
 from rappd.store.outbox_table import CallTable, OutboxTable
 from rappd.store.store import Store
 

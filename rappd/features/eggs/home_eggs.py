@@ -21,7 +21,7 @@ from rappd.transcript.frames import ThreadsHeld
 from twins.eggs.frames import ConversationSink
 from twins.eggs.parsed_egg import Destination, ParsedEgg
 from twins.installer.installer import Installer
-from twins.installer.placement import Category, install_target
+from twins.installer.placement_rules import Category, install_target
 from twins.installer.receipts import ReceiptRow
 from twins.installer.rollback import RolledBackRow
 from twins.trust.signers import Signers

@@ -19,7 +19,7 @@ from twins.trust.signers import Signers
 from twins.work_progress import Progress
 
 if TYPE_CHECKING:
-    from twins.merge.deltas import MergedState
+    from twins.merge.stream_deltas import MergedState
 
 
 def merge_eggs(
@@ -105,7 +105,7 @@ def merge_documents(base: Path | None, ours: Path, theirs: Path) -> tuple[Docume
 
 def add_deltas(state: Path, deltas: Sequence[Path]) -> MergedState:
     """The state with the deltas in it, and what of them is not. Raises ``BadCartridgeError``."""
-    from twins.merge.deltas import add
+    from twins.merge.stream_deltas import add
 
     return add(_document(state), [_document(path) for path in deltas])
 

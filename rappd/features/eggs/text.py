@@ -267,7 +267,7 @@ def _kept(group: dict[str, Any]) -> str:
 def _options(files: Iterable[dict[str, Any]]) -> str:
     """Returns the value of ``--overwrite`` that replaces these files; "" when none does."""
     from twins.eggs.parsed_egg import Role
-    from twins.installer.placement import category_of
+    from twins.installer.placement_rules import category_of
 
     found = {category_of(one["path"], Role(one["role"])) for one in files}
     return ",".join(one for one in _OPTIONS if one in {category.value for category in found if category})

@@ -23,9 +23,9 @@ from rappd.features.eggs.packing import PackRequest
 from rappd.features.eggs.received import ReceivedEggs
 from rappd.features.eggs.uploaded_eggs import SUFFIX, is_sealed_file, whole_path
 from rappd.features.operation import OWNER, Text, operation
-from rappd.federation.availability import Availability, Deferred
 from rappd.federation.local_node import LocalNode
 from rappd.federation.outgoing_eggs import OutgoingEggs
+from rappd.federation.startup_state import Availability, Deferred
 from rappd.notices.notices import Notices
 from rappd.store.egg_table import EggTable
 from rappd.store.outbox_table import OutboxTable

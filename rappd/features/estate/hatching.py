@@ -19,7 +19,7 @@ from twins.eggs.nested_eggs import DEPTH, hashes_within, nested_hashes, without_
 from twins.eggs.parsed_egg import ParsedEgg
 from twins.errors import BadEggError, BadRappidError, HostileEggError
 from twins.installer.installer import Installer
-from twins.installer.placement import Category
+from twins.installer.placement_rules import Category
 from twins.installer.planning import Plan, check_approved
 from twins.work_progress import Cancellation, Progress, WorkCancelledError
 

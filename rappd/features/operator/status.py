@@ -9,8 +9,8 @@ from agents.storage.safe_fs import in_file_pool
 from rappd.daemon.app import Daemon
 from rappd.daemon.local_models import LocalServers, describe_local
 from rappd.daemon.readiness import Problem
-from rappd.sessions.schedule.snapshot_timer import ScheduleView
-from rappd.store.anchor import AnchorView
+from rappd.features.snapshots.schedule_view import ScheduleView
+from rappd.store.anchor_signing import AnchorView
 from rappd.tether.devices import PhonesSummary
 from twins.errors import BadFileError
 from twins.trust.quarantined_files import held_everywhere

@@ -1,183 +1,259 @@
-"""Operations of typed payloads: what takes them, with schemas and examples, here and for those who ask ``core``."""
+"""The owner's operations on ``organism.yaml``: show, make, edit and read it anew."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Literal, NotRequired, TypedDict
-from xml.sax.saxutils import escape, quoteattr
+import asyncio
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, NotRequired, TypedDict, cast
 
-from envelopes.payloads.form import NAMESPACES, PayloadForm, Typed
-from rappd.dispatch.endpoints import Call, Endpoint, Endpoints
-from rappd.dispatch.rights import Caller
-from rappd.errors import NotFoundError, RefusedError
-from rappd.features.operation import ANYBODY, operation
-from rappd.organism.organism import MetaFlags
-from rappd.tenants.tenant import Tenant
+from agents.storage.atomic_write import write_atomically
+from rappd.dispatch.endpoints import Endpoints
+from rappd.errors import ConflictError, UsageProblemError
+from rappd.features.operation import OWNER, Text, operation
+from rappd.features.timers.organism_timers import timer_id
+from rappd.features.timers.turn_timers import TurnTimers
+from rappd.federation.gateways import Gateways
+from rappd.organism.organism import ListedListener, Organism, plain
+from rappd.organism.organism_edit import with_entry, without_entry
+from rappd.organism.organism_file import Fault, Reading, read
+from rappd.organism.organism_in_force import FILE, OrganismInForce, read_file
+from rappd.tenants.agent_summary import AgentRow, listing
+from rappd.tenants.tenant import HOST, Tenant
 
-META_NS = f"{NAMESPACES}/meta/v1"
+Kind = Literal["listener", "agent", "gateway", "timer"]
+_HEAD = """\
+# What exists on this machine. rappd reads it within a second; `rappd organism check` says what is wrong with it.
+# Where `listeners` or `agents` stands here, only what they name is offered.
+"""
 
 
-class ListenerRow(TypedDict):
-    """A listener or an agent that takes a typed payload."""
+class PlaceInFile(TypedDict):
+    """A fault or a note, and where it is in the file."""
 
+    line: int
+    column: int
+    text: str
+
+
+class EntryNotReady(TypedDict):
+    """An entry of a file that gives nothing as things are here, and why."""
+
+    kind: str
     name: str
-    namespace: str
-    root: str
-    description: str
-
-
-class ListenerShown(ListenerRow):
-    """The same with its schemas, an example and its text for models, as far as the flags show them."""
-
-    xsd: NotRequired[str]
-    example: NotRequired[str]
-    schema: NotRequired[dict[str, Any]]
+    state: str
     prompt: NotRequired[str]
 
 
-class Introspection:
-    """Answers of ``core`` to what may be asked of the organism: which capabilities there are, and their schemas."""
+class FileChecked(TypedDict):
+    """The faults of a file, what is worth knowing of it, and the entries that give nothing yet."""
 
-    def __init__(self, version: Callable[[PayloadForm], int], meta: MetaFlags | None, caller: Caller) -> None:
-        """``version`` gives the number of a form's schema. ``meta``: the flags of ``organism.yaml``, None without any."""
-        self._version, self._meta, self._caller = version, meta, caller
+    faults: list[PlaceInFile]
+    notes: list[PlaceInFile]
+    not_ready: list[EntryNotReady]
 
-    def may_list(self) -> bool:
-        """True where the flags let the caller ask for the list."""
-        return self._may_ask() and (self._meta is None or self._meta.allow_list_capabilities)
 
-    def may_see(self, kind: str) -> bool:
-        """True where they let it ask for a ``schema``, an ``example`` or a ``prompt``."""
-        if not self._may_ask():
-            return False
-        level = "authenticated" if self._meta is None else getattr(self._meta, f"allow_{kind}_requests")
-        return level == "authenticated" or (level == "admin" and self._caller.operator)
+class GatewayRow(TypedDict):
+    """A gateway, its state, and what to do about it."""
 
-    def _may_ask(self) -> bool:
-        meta = self._meta
-        return meta is None or (meta.enabled and (self._caller.caps is None or meta.allow_remote))
+    name: str
+    state: str
+    do: str
+    peer: str
 
-    def rows(self, offered: Sequence[Endpoint[Call]]) -> list[ListenerRow]:
-        """Name, namespace, root and description of each."""
-        return [
-            {
-                "name": one.name,
-                "namespace": _form(one).namespace(self._version(_form(one))),
-                "root": _form(one).root,
-                "description": one.description,
-            }
-            for one in offered
-            if one.kind == "agent" and one.payload is not None
+
+class OrganismShown(TypedDict):
+    """The organism in force: each entry of the file with its ``state``, and what is here and not offered."""
+
+    path: str
+    is_there: bool
+    is_list: bool
+    faults: list[PlaceInFile]
+    notes: list[PlaceInFile]
+    organism: NotRequired[dict[str, Any]]
+    oob: NotRequired[dict[str, Any]]
+    meta: NotRequired[dict[str, Any]]
+    limits: NotRequired[dict[str, Any]]
+    timers: NotRequired[list[dict[str, Any]]]
+    listeners: list[dict[str, Any]]
+    agents: list[dict[str, Any]]
+    gateways: list[GatewayRow]
+    not_named: list[str]
+
+
+class StructureOperations:
+    """Structure is changed by the owner alone: here, or in the file itself."""
+
+    def __init__(
+        self,
+        organism: OrganismInForce,
+        host: Tenant,
+        endpoints: Endpoints,
+        gateways: Gateways,
+        timers: TurnTimers,
+    ) -> None:
+        self._organism, self._host, self._endpoints = organism, host, endpoints
+        self._gateways, self._timers = gateways, timers
+        self._editing = asyncio.Lock()
+
+    @operation("organism.show", "GET", "/organism", right=OWNER)
+    async def show(self) -> OrganismShown:
+        """The organism in force: each entry with its `state`, `not_named` of what is here and not offered, and the file's `faults` and `notes`."""
+        await self._host.described()
+        current = self._organism.current
+        sections = plain(current)
+        installed = self._rows()
+        sections["listeners"] = [
+            {**one, "state": _state_of(entry, installed)}
+            for one, entry in zip(sections.get("listeners", ()), current.listeners or (), strict=True)
         ]
+        sections["agents"] = [
+            {**one, "state": await asyncio.to_thread(self._state_of_driven, one["name"], one["prompt"])}
+            for one in sections.get("agents", ())
+        ]
+        rows = {row.id: row for row in self._timers.all()}
+        for one in sections.get("timers", ()):
+            row = rows.get(timer_id(one["name"]))
+            one["state"] = "not set" if row is None else "paused" if row.paused else "ready"
+        sections["gateways"] = [
+            {
+                "name": one.gateway.name,
+                "state": one.state,
+                "do": one.do,
+                "peer": one.peer.name if one.peer else "",
+            }
+            for one in self._gateways.all()
+        ]
+        shown = {
+            "path": str(self._organism.path),
+            "is_there": self._organism.is_there,
+            "is_list": current.is_list,
+            "faults": [_place(one) for one in self._organism.faults],
+            "notes": [_place(one) for one in self._organism.notes],
+            **sections,
+            "not_named": [row["name"] for row in installed if row["name"] and not row["offered"]],
+        }
+        return cast(OrganismShown, shown)  # sections are as the file has them
 
-    def whole(self, endpoint: Endpoint[Call]) -> ListenerShown:
-        """A listener or an agent with its XSD, an example, its JSON Schema, and its text for models."""
-        from envelopes.payloads.schemas import example, tool_text, xml_text, xsd
-
-        form = _form(endpoint)
-        version = self._version(form)
-        row = self.rows([endpoint])[0]
+    @operation("organism.check", "POST", "/organism/check", right=OWNER)
+    async def check(self, text: str) -> FileChecked:
+        """Says what is wrong with the `text` of such a file; changes nothing: `faults`, `notes`, and `not_ready`, entries that give nothing yet."""
+        found = await asyncio.to_thread(read, text)
         return {
-            "name": row["name"],
-            "namespace": row["namespace"],
-            "root": row["root"],
-            "description": row["description"],
-            "xsd": xsd(form, version),
-            "example": xml_text(form, example(form), version),
-            "schema": endpoint.input,
-            "prompt": tool_text(form),
+            "faults": [_place(one) for one in found.faults],
+            "notes": [_place(one) for one in found.notes],
+            "not_ready": await asyncio.to_thread(self._not_ready, found.organism or Organism()),
         }
 
-    def answer(self, offered: Sequence[Endpoint[Call]], typed: Typed) -> dict[str, Any]:
-        """The data of the DONE to a request of the meta namespace.
+    @operation("organism.init", "POST", "/organism/init", right=OWNER)
+    async def init(self) -> OrganismShown:
+        """Writes an `organism.yaml` that names all that is offered now. Refused where there is one."""
+        await self._host.described()
+        names = [row["name"] for row in self._rows() if row["name"] and not row["shadowed_by"]]
 
-        Raises ``RefusedError``, with the same words for what is not there and for what the caller may not use.
-        """
-        from envelopes.codecs.xml_message import element_of
+        def make(text: str) -> str:
+            if self._organism.path.exists():
+                raise ConflictError(f"There is an {FILE} already.", do="rappd organism show")
+            text = f"{_HEAD}organism:\n  name: {self._host.title}\n"
+            for name in dict.fromkeys(names):
+                text = with_entry(text, "listeners", {"name": name})
+            return text if names else f"{text}listeners: []\n"
 
-        if typed.root == "list-capabilities":
-            if not self.may_list():
-                raise _refused()
-            inner = "".join(map(_row, self.rows(offered)))
-            return _meta("capabilities", inner)
-        kind = _ANSWERED.get(typed.root)
-        asked = element_of(typed.body).findtext(f"{{{META_NS}}}capability") or ""
-        found = [one for one in offered if one.kind == "agent" and asked in (one.name, _form(one).name)]
-        if kind is None or len(found) != 1 or not self.may_see(typed.root.removeprefix("request-")):
-            raise _refused()
-        return _meta(typed.root.removeprefix("request-"), escape(self.whole(found[0])[kind]))
+        await self._edit(make)
+        return await self.show()
 
+    @operation("organism.add", "POST", "/organism/entries/{kind}", right=OWNER)
+    async def add(
+        self,
+        kind: Kind,
+        name: Text,
+        file: str = "",
+        prompt: str = "",
+        tools: list[str] | None = None,
+        fingerprint: str = "",
+        remote_url: str = "",
+        when: str = "",
+        ask: str = "",
+        remind: str = "",
+        zone: str = "",
+    ) -> OrganismShown:
+        """Names a `listener`, an `agent` with its `prompt` and `tools`, a `gateway` or a `timer` in the file; comments stay."""
+        given: dict[str, Mapping[str, Any]] = {
+            "listener": {"file": file},
+            "agent": {"prompt": prompt, "tools": tools},
+            "gateway": {"remote_url": remote_url, "fingerprint": fingerprint},
+            "timer": {"when": when, "ask": ask, "remind": remind, "zone": zone},
+        }
+        entry = {"name": name, **given[kind]}
+        await self._edit(lambda text: with_entry(text, f"{kind}s", entry))
+        return await self.show()
 
-_ANSWERED: dict[str, Literal["xsd", "example", "prompt"]] = {
-    "request-schema": "xsd",
-    "request-example": "example",
-    "request-prompt": "prompt",
-}
+    @operation("organism.remove", "DELETE", "/organism/entries/{kind}/{name}", right=OWNER)
+    async def remove(self, kind: Kind, name: str) -> OrganismShown:
+        """Takes an entry out of the file; the rest of it stays as it is."""
+        await self._edit(lambda text: without_entry(text, f"{kind}s", name))
+        return await self.show()
 
+    @operation("organism.reload", "POST", "/organism/reload", right=OWNER)
+    async def reload(self) -> OrganismShown:
+        """Reads the file now. Refused for one with faults: the version before stays in force."""
+        await self._organism.reload()
+        return await self.show()
 
-def _refused() -> RefusedError:
-    return RefusedError("Not allowed.", do="Ask this machine's owner to share it.")
+    async def _edit(self, change: Callable[[str], str]) -> None:
+        async with self._editing:
+            await asyncio.to_thread(_rewrite, self._organism.path, change)
+            await self._organism.reload()
 
+    def _rows(self) -> list[AgentRow]:
+        return listing(self._host.registry)
 
-def _form(endpoint: Endpoint[Call]) -> PayloadForm:
-    assert endpoint.payload is not None
-    return endpoint.payload
+    def _not_ready(self, organism: Organism) -> list[EntryNotReady]:
+        """Blocks on the disk."""
+        found: list[EntryNotReady] = []
+        installed = self._rows()
+        for listener in organism.listeners or ():
+            state = _state_of(listener, installed)
+            if state != "ready":
+                found.append({"kind": "listener", "name": listener.name, "state": state})
+        for agent in organism.agents or ():
+            state = self._state_of_driven(agent.name, agent.prompt)
+            if state == "without its prompt":  # one that is not in force yet is not ready, either
+                row: EntryNotReady = {"kind": "agent", "name": agent.name, "state": state}
+                found.append({**row, "prompt": agent.prompt})
+        return found
 
-
-def _row(row: ListenerRow) -> str:
-    shown = {"name": row["name"], "namespace": row["namespace"], "root": row["root"]}
-    attributes = "".join(f" {key}={quoteattr(text)}" for key, text in shown.items())
-    return f"<capability{attributes}>{escape(row['description'])}</capability>"
-
-
-def _meta(root: str, inner: str) -> dict[str, Any]:
-    return {"ns": META_NS, "root": root, "body": f'<{root} xmlns="{META_NS}">{inner}</{root}>'}
-
-
-class OrganismOperations:
-    """The same as programs elsewhere ask of `core` in the meta namespace; agents that change structure are not among it."""
-
-    def __init__(self, endpoints: Endpoints) -> None:
-        self._endpoints = endpoints
-
-    @operation(
-        "organism.listeners", "GET", "/organism/listeners", right=ANYBODY, of_tenant=True, answers="listeners"
-    )
-    async def listeners(self, tenant: Tenant, caller: Caller) -> list[ListenerRow]:
-        """Lists all that takes a typed payload: name, namespace, root and description."""
-        asked = introspection(tenant, caller)
-        if not asked.may_list():
-            raise _refused()
-        return asked.rows(self._endpoints.agents(tenant.name, Caller("loopback")))
-
-    @operation("organism.listener", "GET", "/organism/listeners/{name}", right=ANYBODY, of_tenant=True)
-    async def listener(self, tenant: Tenant, name: str, caller: Caller) -> ListenerShown:
-        """A listener or an agent with its XSD, an example in XML, its JSON Schema, and its text for models.
-
-        What the flags of `organism.yaml` keep back is left out.
-        """
-        asked = introspection(tenant, caller)
-        if not any(map(asked.may_see, _SEEN)):
-            raise _refused()
-        offered = self._endpoints.agents(tenant.name, Caller("loopback"))
-        found = [one for one in offered if one.kind == "agent" and name in (one.name, _form(one).name)]
-        if len(found) != 1:
-            raise NotFoundError(
-                f"Nothing here is called “{name[:60]}”.", do="GET /organism/listeners lists them."
-            )
-        shown = asked.whole(found[0])
-        if not asked.may_see("schema"):
-            del shown["xsd"], shown["schema"]
-        if not asked.may_see("example"):
-            del shown["example"]
-        if not asked.may_see("prompt"):
-            del shown["prompt"]
-        return shown
+    def _state_of_driven(self, name: str, prompt: str) -> str:
+        """ "ready", or why a listener that a model drives cannot answer. Blocks on the disk."""
+        if not (self._organism.path.parent / prompt).is_file():
+            return "without its prompt"
+        return "ready" if self._endpoints.named(HOST, name) else "not ready"
 
 
-_SEEN = ("schema", "example", "prompt")
+def _state_of(entry: ListedListener, installed: list[AgentRow]) -> str:
+    """ "ready", or why an entry gives nothing."""
+    for row in installed:
+        if row["file"] == entry.file if entry.file else row["name"].casefold() == entry.name.casefold():
+            return "ready" if row["name"] else "quarantined"
+    return "not installed"
 
 
-def introspection(tenant: Tenant, caller: Caller) -> Introspection:
-    """The answers that a caller gets of a tenant, under the flags in force."""
-    return Introspection(tenant.schemas.version, tenant.organism.current.meta, caller)
+def _place(fault: Fault) -> PlaceInFile:
+    return {"line": fault.line, "column": fault.column, "text": fault.text}
+
+
+def _rewrite(path: Path, change: Callable[[str], str]) -> None:
+    """Writes what ``change`` makes of the file, if that has no faults. Raises ``bad_organism``."""
+    path = path.resolve()  # a link stays one
+    text, found = read_file(path) if path.exists() else ("", Reading(Organism()))
+    if faults := found.faults:
+        raise UsageProblemError(
+            f"{FILE}, {faults[0]}", do="Mend it first: rappd organism check", code="bad_organism"
+        )
+    ends = "\r\n" if "\r\n" in text else "\n"
+    start = "\ufeff" if text.startswith("\ufeff") else ""
+    lines = change(text.removeprefix(start).replace("\r\n", "\n"))
+    changed = start + lines.replace("\n", ends)
+    if faults := read(changed).faults:
+        raise UsageProblemError(faults[0].text, do="Nothing was changed.")
+    write_atomically(path, changed.encode())

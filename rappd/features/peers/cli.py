@@ -149,7 +149,7 @@ def revoke(peer: _Peer, yes: bool, printer: Printer) -> int:
 def add(address: str, printer: Printer) -> None:
     """Write down where a machine is: HOST or HOST:PORT, or the URL of an agent card. It is not trusted by that."""
     if "://" not in address:
-        from neighborhoods.discovery.addresses import split
+        from neighborhoods.discovery.address_text import split
 
         split(address)
     daemon = ControlClient(Home.here())

@@ -17,7 +17,6 @@ from neighborhoods.peer_store import PeerStore
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.peers.pairing_operations import introduced_at
-from rappd.federation.availability import Availability, Deferred
 from rappd.federation.greetings import Greetings
 from rappd.federation.local_node import LocalNode
 from rappd.federation.peer_addresses import PeerAddresses
@@ -29,6 +28,7 @@ from rappd.federation.peer_view import (
     stored_peer_row,
     written_row,
 )
+from rappd.federation.startup_state import Availability, Deferred
 from rappd.store.outbox_table import OutboxTable
 
 if TYPE_CHECKING:
@@ -313,7 +313,7 @@ def _added(entry: Entry) -> AddedAddress:
 
 async def _is_open(address: str) -> bool:
     """True when a program takes connections at an address; which one, a HELLO has told."""
-    from neighborhoods.discovery.addresses import split
+    from neighborhoods.discovery.address_text import split
 
     host, port = split(address)
     try:

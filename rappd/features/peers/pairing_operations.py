@@ -14,9 +14,9 @@ from neighborhoods.peer import Whose
 from neighborhoods.peer_store import PeerStore
 from rappd.features.arguments import MissingArgumentError
 from rappd.features.operation import OWNER, operation
-from rappd.federation.availability import Deferred
 from rappd.federation.local_node import LocalNode
 from rappd.federation.peer_addresses import PeerAddresses
+from rappd.federation.startup_state import Deferred
 
 if TYPE_CHECKING:
     from neighborhoods.pairing.pairing_states import PairingAttempt
@@ -124,7 +124,7 @@ class PairingOperations:
         )
 
     async def _addresses_of(self, selector: str) -> list[str]:
-        from neighborhoods.discovery.addresses import BadAddressError, join, split
+        from neighborhoods.discovery.address_text import BadAddressError, join, split
 
         wanted = selector.strip().lower()
         asking = [one for one in self._pairings.now().asking() if one.peer is not None]

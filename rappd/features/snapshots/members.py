@@ -15,9 +15,9 @@ from envelopes.errors import ReportableError
 from neighborhoods.errors import BadMemberError, MemberError, MemberUnreachableError
 from neighborhoods.peer import Peer
 from neighborhoods.peer_store import PeerStore
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.member_coordinates import read_coordinates
 from neighborhoods.snapshot.member_transport import EggMaker, MemberProbe, MemberTransport, as_failure
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.roster import Member, find_member, members
 from neighborhoods.snapshot.snapshot_contents import PeerBlock
 from neighborhoods.snapshot.token_uses import TokenUse, TokenUses, host_of, refusal
@@ -36,7 +36,7 @@ from rappd.errors import NotRunningError
 from rappd.features.snapshots.answers import MemberProbed, ProbeShown
 from rappd.features.snapshots.member_eggs import egg_maker
 from rappd.features.snapshots.progress import UnaskedToken
-from rappd.federation.availability import Deferred
+from rappd.federation.startup_state import Deferred
 from rappd.settings.load import Settings
 
 SendEgg = Callable[..., Awaitable[Mapping[str, Any]]]

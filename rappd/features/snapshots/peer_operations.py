@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from typing import IO
 
 from neighborhoods.peer import Peer
-from neighborhoods.snapshot.shared_home import CAPABILITY, SharedHome, SharedProbe, SharedTwins
+from neighborhoods.snapshot.served_home import CAPABILITY, SharedHome, SharedProbe, SharedTwins
 from rappd.dispatch.rights import PEER
 from rappd.features.operation import OpenDownload, operation
 from rappd.version import __version__

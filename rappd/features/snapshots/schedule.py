@@ -13,7 +13,7 @@ from neighborhoods.snapshot.retention import remove_old
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from rappd.errors import UsageProblemError
 from rappd.features.operation import OWNER, Text, operation
-from rappd.sessions.schedule.snapshot_timer import KEEP, KIND, TIMER, ScheduleView, schedule_view
+from rappd.features.snapshots.schedule_view import KEEP, KIND, TIMER, ScheduleView, schedule_view
 from rappd.sessions.schedule.timers import Timers
 from rappd.store.timer_table import TimerRow
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from neighborhoods.snapshot.capture import SnapshotResult, Tell
     from neighborhoods.snapshot.local_capture import LocalMachine
     from neighborhoods.snapshot.manifest import SnapshotOptions
-    from neighborhoods.snapshot.peer_capture import SnapshotPeer
+    from neighborhoods.snapshot.member_capture import SnapshotPeer
 
 
 class SnapshotTaker:

@@ -28,7 +28,7 @@ from rappd.daemon.home import Home
 from rappd.errors import ConfirmationNeededError, NotFoundError
 
 if TYPE_CHECKING:
-    from rappd.store.anchor_proof import Anchored, AnchorProof, Witness
+    from rappd.store.anchor_comparison import Anchored, AnchorProof, Witness
     from rappd.store.verify import VerifyReport
 
 _SHOWN = 20  # problems that a screen lists
@@ -108,7 +108,7 @@ def _show_kept(kept: list[dict[str, Any]]) -> None:
 @click.option("--yes", is_flag=True, help="Sign without asking.")
 def accept(yes: bool, printer: Printer) -> int:
     """Sign the event log as it is now, although it differs from what was signed. With rappd stopped."""
-    from rappd.store.anchor import Anchorer
+    from rappd.store.anchor_signing import Anchorer
     from rappd.store.reader import Reader
 
     home = Home.here()
@@ -133,7 +133,7 @@ def accept(yes: bool, printer: Printer) -> int:
 
 def _proof(home: Home, witnesses: list[Witness]) -> AnchorProof | None:
     """None where there is no key yet, so that nothing was signed."""
-    from rappd.store.anchor_proof import AnchorProof
+    from rappd.store.anchor_comparison import AnchorProof
 
     if not home.has_identity():
         return None
@@ -141,7 +141,7 @@ def _proof(home: Home, witnesses: list[Witness]) -> AnchorProof | None:
 
 
 def _ask(home: Home) -> list[Witness]:
-    from rappd.store.anchor_proof import Witness
+    from rappd.store.anchor_comparison import Witness
 
     answers = ControlClient(home).do("anchors.ask")["witnesses"]
     return [

@@ -18,10 +18,10 @@ from rappd.features.conversations.conversations import (
     whole_thread,
 )
 from rappd.features.operation import OWNER, Download, Stream, Text, operation
-from rappd.federation.availability import Availability
 from rappd.federation.greetings import Greetings
+from rappd.federation.startup_state import Availability
 from rappd.federation.witness import AnchorWitness, KeptAnchors, WitnessRow
-from rappd.store.anchor import AnchorView
+from rappd.store.anchor_signing import AnchorView
 from rappd.store.peer_table import NAMES
 from rappd.store.records import Event, ThreadRow
 from rappd.store.store import Store

@@ -23,7 +23,7 @@ from rappd.errors import (
     UsageProblemError,
     disk_problem,
 )
-from rappd.features.timers.model_calls import ModelCalls
+from rappd.features.timers.model_call_limit import ModelCalls
 from rappd.features.timers.setters import Setter, SetterRights, read_setter
 from rappd.features.timers.text import clock_text, late_text
 from rappd.features.timers.turn_timers import TURN, TurnTimers

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from agents.moments.errors import NoMomentError
 from rappd.errors import ConflictError, NotFoundError, UsageProblemError
+from rappd.features.snapshots.schedule_view import KIND as SNAPSHOT
 from rappd.features.timers.setters import Setter, kept, read_setter
 from rappd.sessions.schedule.rules import local_time, moment_at, next_moment, parse_rule, zone_of
-from rappd.sessions.schedule.snapshot_timer import KIND as SNAPSHOT
 from rappd.sessions.schedule.timers import Timers
 from rappd.settings.load import Settings
 from rappd.store.state_table import DELAY

@@ -12,17 +12,17 @@ from urllib.parse import quote
 
 from envelopes.envelope import is_uuid, new_id
 from envelopes.errors import BadCapabilityError
+from envelopes.identity.caller_tokens import MOST_CAPABILITIES, mint_issued_token
 from envelopes.identity.capabilities import check as check_capability
 from envelopes.identity.capability_tokens import mint_root, narrow
-from envelopes.identity.tokens import MOST_CAPABILITIES, mint_issued_token
 from neighborhoods.durable_tables import IssuedToken
 from neighborhoods.peer_store import PeerStore
 from rappd.errors import NotFoundError, UsageProblemError
 from rappd.features.arguments import MissingArgumentError
 from rappd.features.operation import OWNER, Text, operation
 from rappd.features.tokens.client_settings import client_settings
-from rappd.federation.availability import Availability, Deferred
 from rappd.federation.local_node import LocalNode
+from rappd.federation.startup_state import Availability, Deferred
 from rappd.store.token_table import TokenTable
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from aiohttp.typedefs import Handler
 
 from envelopes.errors import ReportableError
 from envelopes.identity.certificates import pin_of
-from neighborhoods.auth.ipv6_networks import LocalNetworks
-from neighborhoods.snapshot.shared_home import SharedHome
+from neighborhoods.auth.allowed_networks import LocalNetworks
+from neighborhoods.snapshot.served_home import SharedHome
 from rappd.daemon.app import Daemon
 from rappd.daemon.rate_limit import AddressLimit
 from rappd.errors import RefusedError

@@ -10,7 +10,7 @@ from aiohttp import web
 
 from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import Peer
-from neighborhoods.snapshot.shared_home import CAPABILITY, SharedHome
+from neighborhoods.snapshot.served_home import CAPABILITY, SharedHome
 from rappd.dispatch.rights import Right
 from rappd.errors import RefusedError
 from rappd.features.eggs.peer_operations import EggsFromPeers

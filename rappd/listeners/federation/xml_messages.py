@@ -24,7 +24,7 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Call, Endpoint
 from rappd.dispatch.rights import Caller
 from rappd.errors import NotFoundError, RefusedError
-from rappd.features.organism.operations import META_NS, introspection
+from rappd.features.organism.payload_operations import META_NS, introspection
 from rappd.federation.inbound import InboundHandler
 from rappd.listeners.bodies import UnsupportedMediaTypeError, read_body, refused
 from rappd.listeners.connection_admission import mark_authenticated

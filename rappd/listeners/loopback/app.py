@@ -22,9 +22,14 @@ from rappd.listeners.loopback.request_guard import HOSTS, TENANT, guard, under_t
 from rappd.listeners.request_end import end_at_stop
 from rappd.tenants.tenant import Tenant
 
-_OF_TWINS = ("loopback.login", "loopback.voice_routes", "loopback.services")
-_OF_THE_PAGE = ("loopback.rapps", "loopback.operator_routes", "loopback.static_files", "loopback.openapi")
-_FOR_OTHERS = ("loopback.eggs", "loopback.session_frames", "loopback.well_known")
+_OF_TWINS = ("loopback.github_login_routes", "loopback.voice_settings_routes", "loopback.service_routes")
+_OF_THE_PAGE = (
+    "loopback.rapps",
+    "loopback.operator_session_routes",
+    "loopback.static_files",
+    "loopback.openapi",
+)
+_FOR_OTHERS = ("loopback.eggs", "loopback.replay_page_routes", "loopback.well_known")
 _OPERATIONS_OF_TWINS = ("/models", "/agents", "/chat", "/voice")
 """Beginnings of the paths of operations that a booted twin answers at its own port."""
 

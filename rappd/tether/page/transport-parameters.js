@@ -1,4 +1,4 @@
-// The fields that travel in place of session descriptions, as rappd/tether/transport_parameters.py has them. This page
+// The fields that travel in place of session descriptions, as rappd/tether/webrtc_parameters.py has them. This page
 // writes the description of the computer's side by itself: two readers of one text could find two certificates in it.
 
 const MOST_CANDIDATES = 32;

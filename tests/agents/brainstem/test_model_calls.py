@@ -7,8 +7,8 @@ from typing import Any
 import orjson
 import pytest
 
-from agents.brainstem.model_calls import CUT_OFF, read_call, resolve
 from agents.brainstem.text_calls import TextCallHold, call_in_text, speaks_of_a_call
+from agents.brainstem.tool_call_checks import CUT_OFF, read_call, resolve
 from agents.providers.provider import ToolCall
 
 NAMES = ("Note", "HackerNews", "Weather_DE")

@@ -12,7 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agents.brainstem import prompt
-from agents.brainstem.senses import (
+from agents.brainstem.answer_slots import (
     DELIMITER,
     MAX_BYTES,
     TWIN,

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from envelopes.errors import BadTokenError
+from envelopes.identity.caller_tokens import mint_issued_token
 from envelopes.identity.capability_tokens import mint_root
 from envelopes.identity.keys import IdentityKey
-from envelopes.identity.tokens import mint_issued_token
 from neighborhoods.auth.caller_auth import CallerAuthenticator, PresentedCredentials
 from neighborhoods.errors import NotPairedError
 from neighborhoods.peer import FRIEND, Peer

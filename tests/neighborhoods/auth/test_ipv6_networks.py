@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from neighborhoods.auth import ipv6_networks
-from neighborhoods.auth.ipv6_networks import (
+from neighborhoods.auth import allowed_networks
+from neighborhoods.auth.allowed_networks import (
     LocalNetworks,
     ipv6_network,
     on_link,
@@ -82,7 +82,7 @@ def test_network_of_a_tunnel_that_everybody_shares_is_not_own(monkeypatch: pytes
     ips = [SimpleNamespace(ip=(address, 0, 0), network_prefix=prefix) for address, prefix in addresses]
     ips.append(SimpleNamespace(ip="192.168.1.20", network_prefix=24))
     monkeypatch.setattr("ifaddr.get_adapters", lambda: [SimpleNamespace(ips=ips)])
-    monkeypatch.setattr(ipv6_networks, "on_link", lambda table: [])
+    monkeypatch.setattr(allowed_networks, "on_link", lambda table: [])
     assert own_networks() == OWN, "Teredo's is all the world's"
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from neighborhoods.discovery.address_resolver import MOST_CANDIDATES, AddressCandidate, AddressResolver
 from neighborhoods.discovery.discovered_nodes import DiscoveredNode, DiscoveredNodes
+from neighborhoods.discovery.peer_address_order import MOST_CANDIDATES, AddressCandidate, AddressResolver
 from neighborhoods.discovery.peers_file import PeersFile
 
 A, B = "aa" * 32, "bb" * 32

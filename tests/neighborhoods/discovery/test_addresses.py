@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neighborhoods.discovery.addresses import (
+from neighborhoods.discovery.address_text import (
     BadAddressError,
     is_listened_on,
     is_loopback,

@@ -283,7 +283,7 @@ def test_the_library_is_not_imported_before_it_starts() -> None:
         [
             sys.executable,
             "-c",
-            "import sys\nimport neighborhoods.discovery.mdns_service, neighborhoods.discovery.address_resolver, "
+            "import sys\nimport neighborhoods.discovery.mdns_service, neighborhoods.discovery.peer_address_order, "
             "neighborhoods.discovery.presence\nprint([m for m in ('zeroconf', 'ifaddr') if m in sys.modules])",
         ],
         capture_output=True,

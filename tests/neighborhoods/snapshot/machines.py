@@ -22,8 +22,8 @@ from neighborhoods.snapshot.hatch import (
 )
 from neighborhoods.snapshot.local_capture import LocalMachine
 from neighborhoods.snapshot.manifest import SnapshotOptions
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.member_transport import MemberProbe, WriteOutcome
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.plan import RestoreOptions, RestorePlan, TransportSource, make_restore_plan
 from neighborhoods.snapshot.snapshot_contents import PeerBlock, SnapshotContents
 from neighborhoods.snapshot.snapshot_folder import SnapshotFolder

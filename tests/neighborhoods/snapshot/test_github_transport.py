@@ -19,7 +19,7 @@ from aiohttp import web
 from fixtures import member_homes as homes
 
 from neighborhoods.errors import MemberError, MemberRefusedError, MemberUnreachableError, NoSuchMemberError
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.tar_guard import TarGuard
 from neighborhoods.snapshot.transports import git_clone
 from neighborhoods.snapshot.transports.github import GithubTransport, GithubWrite

@@ -12,8 +12,8 @@ from fixtures.foreign_text import LONGEST_HOLD, watched_loop
 from fixtures.ssh_server import SshServer
 
 from neighborhoods.snapshot.capture import SnapshotResult, take_snapshot
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.member_transport import MemberListing, MemberProbe
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
 from neighborhoods.snapshot.transports.folder import FolderTransport
 from tests.neighborhoods.snapshot import hostile_listings as hostile
 from tests.neighborhoods.snapshot.machines import NOW, Machine

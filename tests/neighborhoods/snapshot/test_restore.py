@@ -19,12 +19,12 @@ from msgspec.structs import replace
 
 from neighborhoods.snapshot.capture import SnapshotResult
 from neighborhoods.snapshot.drill import drill
-from neighborhoods.snapshot.listing import listing_of
 from neighborhoods.snapshot.manifest import SnapshotOptions
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.member_transport import MemberListing
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.original_file_names import listing_of
 from neighborhoods.snapshot.plan import Target
-from neighborhoods.snapshot.shared_home import SharedHome
+from neighborhoods.snapshot.served_home import SharedHome
 from neighborhoods.snapshot.snapshot_contents import PeerBlock
 from neighborhoods.snapshot.tar_guard import UNEXPLAINED
 from neighborhoods.snapshot.transports import twin_folder

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.plan import Target
 from tests.neighborhoods.snapshot.machines import FolderMember, Machine, to_folders, tree
 from tests.twins.installer.crash_scenarios import DIED, die_at, in_child

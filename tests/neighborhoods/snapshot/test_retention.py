@@ -11,7 +11,7 @@ import pytest
 
 from neighborhoods.snapshot.capture import take_snapshot
 from neighborhoods.snapshot.drill import drill
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.retention import remove_old
 from neighborhoods.snapshot.snapshot_folder import DrillResult, SnapshotRecord
 from tests.neighborhoods.snapshot.machines import NOW, Machine

@@ -23,7 +23,7 @@ from neighborhoods.snapshot.capture import SnapshotResult, take_snapshot
 from neighborhoods.snapshot.diff import compare_snapshots
 from neighborhoods.snapshot.drill import drill
 from neighborhoods.snapshot.manifest import SnapshotOptions
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.snapshot_contents import SnapshotContents
 from tests.neighborhoods.snapshot.machines import NOW, FolderMember, Machine
 from twins.eggs.readers.detect import open_egg
@@ -276,7 +276,7 @@ def test_snapshot_killed_midway_keeps_finished_parts(desk: Machine, pi: Machine,
         "import os, sys\n"
         "from pathlib import Path\n"
         "from neighborhoods.snapshot import staged_parts\n"
-        "from neighborhoods.snapshot.peer_capture import SnapshotPeer\n"
+        "from neighborhoods.snapshot.member_capture import SnapshotPeer\n"
         "from tests.neighborhoods.snapshot.machines import FolderMember, Machine\n"
         "keep, count = staged_parts.PeerParts.keep, []\n"
         "def kept(*given):\n"

@@ -16,7 +16,7 @@ from envelopes.errors import ReportableError
 from envelopes.identity.keys import IdentityKey
 from neighborhoods.snapshot import drill as drilling
 from neighborhoods.snapshot import staged_parts
-from neighborhoods.snapshot.peer_capture import SnapshotPeer
+from neighborhoods.snapshot.member_capture import SnapshotPeer
 from neighborhoods.snapshot.snapshot_folder import DrillResult, SnapshotFolder, SnapshotRecord
 from neighborhoods.snapshot.spooled_files import Spool
 from neighborhoods.snapshot.staged_parts import PeerParts

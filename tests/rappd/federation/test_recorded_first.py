@@ -26,9 +26,9 @@ from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import StoreError
-from rappd.federation.availability import Availability
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.session_guests import SessionGuests
+from rappd.federation.startup_state import Availability
 from rappd.sessions.guests import Guest
 from rappd.store import connections
 from rappd.store.store import Store

@@ -14,7 +14,7 @@ import pytest
 from fixtures import member_homes as homes
 from fixtures.running_daemon import agent_source
 
-from neighborhoods.snapshot import shared_home
+from neighborhoods.snapshot import served_home
 from neighborhoods.snapshot.tar_guard import TarEntry, TarGuard, files_of, read_tar
 from tests.rappd.federation.conftest import Node
 from tests.rappd.federation.plain_machine import PlainMachine
@@ -142,7 +142,7 @@ def test_read_twin_share_taken_back_meanwhile_ends_the_stream(node: Node, twin: 
 
 def test_read_twin_more_at_once_than_allowed_is_refused(node: Node, mine: PlainMachine, twin: Path) -> None:
     (twin / "large.bin").write_bytes(os.urandom(48 << 20))
-    begun_ones = [begun(mine)[0] for _ in range(shared_home.MOST_READS)]
+    begun_ones = [begun(mine)[0] for _ in range(served_home.MOST_READS)]
     try:
         refused = mine.request("GET", f"/snapshot/twins/{homes.TWIN}")
         assert (refused.status, refused.json["code"]) == (429, "member_busy")

@@ -18,12 +18,19 @@ import rappd
 from envelopes import envelope as envelope_module
 from envelopes.codecs import wire, xml_message
 from envelopes.errors import ReportableError
-from envelopes.identity import capability_tokens, certificates, node_card, pairing_proof, signatures, tokens
+from envelopes.identity import (
+    caller_tokens,
+    capability_tokens,
+    certificates,
+    node_card,
+    pairing_proof,
+    signatures,
+)
 from envelopes.payloads import core
 from envelopes.payloads.schemas import xsd_of_all
 from neighborhoods.auth.totp import DIGITS
 from neighborhoods.delivery import delivery_route, outbox, retry
-from neighborhoods.discovery import address_resolver, addresses, announcement, discovered_nodes
+from neighborhoods.discovery import address_text, announcement, discovered_nodes, peer_address_order
 from neighborhoods.discovery.peers_file import PeersFile
 from neighborhoods.pairing import code_pairing, initiator, responder
 from neighborhoods.transport import connector, peer_connection
@@ -31,7 +38,7 @@ from neighborhoods.transport.published_brainstem import twin_chat
 from rappd.dispatch import turns
 from rappd.features.eggs import received as received_eggs
 from rappd.features.features import all_operations
-from rappd.features.organism.operations import META_NS
+from rappd.features.organism.payload_operations import META_NS
 from rappd.federation import inbound
 from rappd.listeners import bodies, connection_admission
 from rappd.listeners.federation import envelopes as envelope_routes
@@ -127,10 +134,10 @@ def test_the_figures_are_those_of_the_code() -> None:
     pace, text = retry.RetryPolicy(), in_words()
     for said in (
         f"`t` is at most {signatures.WINDOW} s away",
-        f"at most {tokens.LONGEST} characters",
-        f"`exp` at most {tokens.PEER_SECONDS} s after `iat`",
-        f"may be {tokens.LEEWAY} s ahead",
-        f"all that it allows, {tokens.MOST_CAPABILITIES} at most",
+        f"at most {caller_tokens.LONGEST} characters",
+        f"`exp` at most {caller_tokens.PEER_SECONDS} s after `iat`",
+        f"may be {caller_tokens.LEEWAY} s ahead",
+        f"all that it allows, {caller_tokens.MOST_CAPABILITIES} at most",
         f"{certificates.MOST_BYTES} bytes at most",
         f"`name` is 1 to {node_card.LONGEST_NAME} characters",
         f"`from` and `to` are 1 to {wire.MAX_ID} visible characters",
@@ -160,7 +167,7 @@ def test_the_figures_are_those_of_the_code() -> None:
         f"{received_eggs.MOST_BYTES >> 30} GiB at most, and {received_eggs.MOST_OF_ONE_PEER} of one peer",
         f"Nothing came for {received_eggs.SILENT_SECONDS:g} s",
         f"is tried {connector.HEAD_START:g} s before the others",
-        f"(port {addresses.FEDERATION_PORT})",
+        f"(port {address_text.FEDERATION_PORT})",
         f"{announcement.MOST_ADDRESSES} addresses at most",
     ):
         assert said.replace("`120", "120") in text, said
@@ -210,7 +217,7 @@ async def test_peers_file_entries_are_distinguished(tmp_path: Path) -> None:
     ]
     assert file.trouble == ""
     assert discovered_nodes.ADDRESS_SOURCES == ("nearby", "last address", "list", "typed")
-    assert address_resolver.ADDRESS_SOURCES == discovered_nodes.ADDRESS_SOURCES
+    assert peer_address_order.ADDRESS_SOURCES == discovered_nodes.ADDRESS_SOURCES
 
 
 def test_a_published_brainstem_is_sent_what_the_page_shows() -> None:

@@ -22,12 +22,12 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from envelopes.codecs import wire
 from envelopes.errors import BadCapabilityError
 from envelopes.identity import (
+    caller_tokens,
     capability_tokens,
     certificates,
     node_card,
     pairing_proof,
     signatures,
-    tokens,
 )
 from envelopes.identity.capabilities import capability, check, covers
 from envelopes.identity.keys import fingerprint_of
@@ -125,12 +125,12 @@ def test_the_tokens_hold_when_and_where_the_page_says() -> None:
     given, pi, desk, shed = shown("vector-tokens"), key_of("pi"), key_of("desk"), key_of("shed")
     certificate = base64.b64decode(introductions()["desk"]["certificate"])
     keys = {one.fingerprint: one.public for one in (pi, desk)}
-    peer = tokens.read_token(given["peer"], key_of=keys.get, audience=pi.fingerprint, now=NOW)
+    peer = caller_tokens.read_token(given["peer"], key_of=keys.get, audience=pi.fingerprint, now=NOW)
     assert claims_of(given["peer"]) == shown("claims-peer")
     assert peer.sub == f"brainstem_{desk.fingerprint[:16]}"
     thumbprint = base64.urlsafe_b64encode(hashlib.sha256(certificate).digest()).rstrip(b"=").decode()
     assert shown("claims-peer")["cnf"] == {"x5t#S256": thumbprint}
-    issued = tokens.read_token(given["issued"], key_of=keys.get, audience=pi.fingerprint, now=NOW)
+    issued = caller_tokens.read_token(given["issued"], key_of=keys.get, audience=pi.fingerprint, now=NOW)
     assert claims_of(given["issued"]) == shown("claims-issued")
     assert issued.caps == ("HELP.brainstem.Clock",)
     grant = capability_tokens.verify_chain(given["chain"], audience=pi.fingerprint, now=NOW, root=pi.public)

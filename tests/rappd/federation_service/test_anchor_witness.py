@@ -17,7 +17,7 @@ from fixtures.machines import Machine, acquaint, pair
 from envelopes.identity.anchor import sign_anchor
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.home import Home
-from rappd.store.anchor import Anchorer
+from rappd.store.anchor_signing import Anchorer
 
 
 @pytest.fixture

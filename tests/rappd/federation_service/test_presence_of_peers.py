@@ -18,8 +18,8 @@ from fixtures.machines import Machine, acquaint
 from playwright.sync_api import expect
 
 from envelopes.envelope import HELLO
-from rappd.federation.availability import Availability, Deferred
 from rappd.federation.greetings import Greetings, HelloSender
+from rappd.federation.startup_state import Availability, Deferred
 from twins.background_tasks import BackgroundTasks
 
 Two = tuple[Machine, Machine]

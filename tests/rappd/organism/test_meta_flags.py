@@ -10,7 +10,7 @@ import pytest
 from fixtures.running_daemon import RunningDaemon
 
 from rappd.dispatch.rights import Caller
-from rappd.features.organism.operations import Introspection
+from rappd.features.organism.payload_operations import Introspection
 from rappd.organism.organism import MetaFlags
 
 HERE, OWNER = Caller("loopback"), Caller("control", operator=True)

@@ -16,10 +16,10 @@ from fixtures.forged_log import FORGERIES, forge
 from envelopes.identity.keys import IdentityKey
 from rappd.daemon.anchoring import Anchoring
 from rappd.errors import StoreError
-from rappd.store import anchor
-from rappd.store.anchor import Anchorer, check
+from rappd.store import anchor_signing
+from rappd.store.anchor_comparison import AnchorProof, Witness
 from rappd.store.anchor_file import KEPT, NAME, AnchorFile
-from rappd.store.anchor_proof import AnchorProof, Witness
+from rappd.store.anchor_signing import Anchorer, check
 from rappd.store.connections import open_reading
 from rappd.store.records import Record, ThreadInfo
 from rappd.store.store import Store
@@ -205,7 +205,7 @@ async def test_start_without_an_anchor_is_no_alarm_later(
 async def test_first_anchor_of_a_long_log_does_not_delay_the_start(
     store: Store, path: Path, say, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(anchor, "_MANY", 3)
+    monkeypatch.setattr(anchor_signing, "_MANY", 3)
     for thread in THREADS[:5]:
         await store.commit(say(thread))
     await store.counts()

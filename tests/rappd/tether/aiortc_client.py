@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from rappd.tether.rtc_worker import own_parameters
-from rappd.tether.transport_parameters import TransportParameters, checked, description
+from rappd.tether.webrtc_parameters import TransportParameters, checked, description
 from tests.rappd.tether.phone_client import Computer, PhoneClient
 
 

@@ -11,10 +11,10 @@ from aiortc.sdp import SessionDescription
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neighborhoods.auth.ipv6_networks import LocalNetworks
+from neighborhoods.auth.allowed_networks import LocalNetworks
+from rappd.tether.connection_offer import read_offer
 from rappd.tether.errors import BadOfferError
-from rappd.tether.offer import read_offer
-from rappd.tether.transport_parameters import checked, description, reachable
+from rappd.tether.webrtc_parameters import checked, description, reachable
 from tests.rappd.tether.hostile_fields import BREAKS, GOOD, PHONE, TEXTS, hostile, placed
 
 NAMED = {

@@ -11,7 +11,7 @@ import pytest
 from fixtures.loopback_server import FakeModel, calls, says
 from fixtures.running_daemon import RunningDaemon
 
-from agents.contract.structural_reads import LOOKING
+from agents.contract.read_only_actions import LOOKING
 from agents.errors import CallbackDeniedError
 from rappd.tenants.worker_callbacks import CallbackRights, WorkerCallbackHandler
 from tests.rappd.tether.aiortc_client import AiortcClient

@@ -8,7 +8,7 @@ import socket
 from aiortc import RTCCertificate, RTCSessionDescription
 
 from rappd.tether.rtc_worker import own_parameters, serve, verified_print
-from rappd.tether.transport_parameters import description
+from rappd.tether.webrtc_parameters import description
 from tests.rappd.tether.aiortc_client import peer_with
 
 

@@ -17,7 +17,7 @@ from fixtures.running_daemon import RunningDaemon
 
 from rappd.tether import proofs
 from rappd.tether.rtc_worker import own_parameters
-from rappd.tether.transport_parameters import TransportParameters, hex_pairs
+from rappd.tether.webrtc_parameters import TransportParameters, hex_pairs
 from tests.rappd.tether.aiortc_client import AiortcClient, peer_with
 from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.hostile_fields import hostile, lines_of

@@ -20,10 +20,10 @@ from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RecordedCall, RequestContext
 from rappd.errors import ConflictError, NotFoundError, RefusedError, StoreError
 from rappd.features.timers import firing
-from rappd.features.timers.conversation import TimerConversation
 from rappd.features.timers.firing import TimerFiring
-from rappd.features.timers.model_calls import ModelCalls
+from rappd.features.timers.model_call_limit import ModelCalls
 from rappd.features.timers.setters import Setter, SetterRights, setter_of
+from rappd.features.timers.timer_agent_requests import TimerConversation
 from rappd.features.timers.turn_timers import TurnTimers
 from rappd.notices.notices import Notices
 from rappd.sessions.schedule.timers import Timers

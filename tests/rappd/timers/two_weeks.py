@@ -23,7 +23,7 @@ from envelopes.envelope import HELP, Envelope, new_id
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.turns import RequestContext
 from rappd.features.timers.firing import TimerFiring
-from rappd.features.timers.model_calls import ModelCalls
+from rappd.features.timers.model_call_limit import ModelCalls
 from rappd.features.timers.setters import Setter, SetterRights
 from rappd.features.timers.turn_timers import TurnTimers
 from rappd.notices.notices import Notices

@@ -20,11 +20,11 @@ from twins.eggs.frames import chained, decoded, verified
 from twins.eggs.readers.detect import open_egg
 from twins.eggs.readers.formats import table
 from twins.eggs.readers.hash_check import by_lines, by_object
-from twins.eggs.readers.member_paths import in_workspace
+from twins.eggs.readers.workspace_paths import in_workspace
 from twins.eggs.writers import exclusions, rapp1
 from twins.eggs.writers.formats import EggFormat, EggMaker
 from twins.eggs.writers.pack import pack
-from twins.installer.placement import Category
+from twins.installer.placement_rules import Category
 from twins.workspace.rappid import Rappid, same, widened
 from twins.workspace.twin import Twin, mint
 from twins.workspace.workspace import TwinLayout

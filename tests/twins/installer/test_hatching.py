@@ -31,7 +31,7 @@ from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role, Seal
 from twins.errors import BadEggError, HostileEggError, TwinConflictError
 from twins.installer.errors import PlanChangedError
 from twins.installer.installer import Installer
-from twins.installer.placement import Category
+from twins.installer.placement_rules import Category
 from twins.installer.planning import Action
 from twins.work_progress import Progress
 from twins.workspace.bonds import events

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.twins.installer.a_home import GARDENER, KEY, MEMORY, NOW, RAPPID, AHome, egg, leftovers, lies, part
 from twins.eggs.parsed_egg import Destination, Part, Role
 from twins.errors import HostileEggError, TwinError
-from twins.installer.placement import Category
+from twins.installer.placement_rules import Category
 
 EVERYTHING = list(Category)
 

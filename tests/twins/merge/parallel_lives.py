@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from twins.eggs.frames import Frame, chained
-from twins.merge.dimensions import Side
+from twins.merge.frame_merge import Side
 
 STREAMS = ("garden", "kitchen")
 

@@ -10,7 +10,7 @@ from tests.twins.merge.parallel_lives import lives, side, told
 from twins.eggs.frames import Frame
 from twins.errors import BadEggError
 from twins.merge.alternates import Alternates, AlternatesFile, decoded
-from twins.merge.dimensions import merge
+from twins.merge.frame_merge import merge
 
 RAPPID = "rappid:@ada/gardener:" + "4f2a" * 16
 ASIDE = AlternatesFile("agents/water_agent.py", "ab" * 32, ("pi.egg",), "2026-04-12T12:00:00Z")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from twins.errors import BadCartridgeError
-from twins.merge.deltas import MAX_SNAPSHOTS, add, collapse
+from twins.merge.stream_deltas import MAX_SNAPSHOTS, add, collapse
 
 Document = dict[str, Any]
 

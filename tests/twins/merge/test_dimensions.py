@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.twins.merge.parallel_lives import hashes, lives, side, told, utc
 from twins.eggs.frames import Frame, chained, make, verified
 from twins.errors import BadEggError
-from twins.merge.dimensions import Dimension, Merged, Side, merge
+from twins.merge.frame_merge import Dimension, Merged, Side, merge
 
 BEGINNING = told("garden", None, 0, [(1, "a"), (1, "b")], "both")
 

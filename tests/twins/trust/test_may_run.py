@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from agents.contract.may_run import SHIPPED, YOURS, Allowed, Quarantined, Refused, Verdict, origin_of
-from agents.runtimes.python.worker.import_hooks import QuarantineImportHook
+from agents.runtimes.python.worker.quarantined_imports import QuarantineImportHook
 from twins.errors import BadFileError
 from twins.trust.quarantine import QuarantineEntry
 from twins.trust.trust import Approvals, CodeOrigins, Trust, WorkspaceTrust, verdict

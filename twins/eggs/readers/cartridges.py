@@ -16,10 +16,10 @@ from twins.cartridges.json_documents import Document
 from twins.cartridges.shape_conversion import convert
 from twins.cartridges.shapes import Shape, shape_of
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
-from twins.eggs.readers.destinations import EggOwner, answering, lenient, minted, plain, somebody
 from twins.eggs.readers.detected_egg import DetectedEgg, PartCollector, inside, part_of, text
+from twins.eggs.readers.egg_destination import EggOwner, answering, lenient, minted, plain, somebody
 from twins.eggs.readers.formats import BUDDY, BUDDY_SEED, GAME, LISPY, ORGANISM_FILE, PHYLOGENY
-from twins.eggs.readers.member_paths import in_workspace
+from twins.eggs.readers.workspace_paths import in_workspace
 from twins.errors import BadCartridgeError, BadEggError
 from twins.fs.untrusted_names import safe_component
 from twins.workspace.rappid import label

@@ -14,7 +14,7 @@ from typing import Any, overload
 
 from envelopes.codecs.strict_json import strict_object
 from twins.eggs.parsed_egg import Part, Role
-from twins.eggs.readers.member_paths import Place, disarmed
+from twins.eggs.readers.workspace_paths import Place, disarmed
 from twins.errors import BadEggError, HostileEggError
 from twins.fs.untrusted_names import NameSet, safe_component, safe_path, shown
 from twins.work_progress import Progress

@@ -6,8 +6,8 @@ import re
 from typing import Any
 
 from twins.eggs.parsed_egg import Family, ParsedEgg
-from twins.eggs.readers.destinations import data, lenient, said_by
 from twins.eggs.readers.detected_egg import DetectedEgg, component, inside
+from twins.eggs.readers.egg_destination import data, lenient, said_by
 from twins.eggs.readers.formats import CUBBY, ESTATE, GATE, OLD_SWARM, SCALES
 from twins.eggs.readers.hash_check import HashCheck
 from twins.fs.untrusted_names import safe_component, safe_path, shown

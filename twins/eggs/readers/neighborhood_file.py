@@ -7,10 +7,10 @@ import json
 from typing import Any
 
 from twins.eggs.parsed_egg import ParsedEgg, Role, Seal
-from twins.eggs.readers.destinations import answering, lenient
 from twins.eggs.readers.detected_egg import DetectedEgg, PartCollector, component, inside, parse_object, text
+from twins.eggs.readers.egg_destination import answering, lenient
 from twins.eggs.readers.formats import NEIGHBORHOOD_FILE
-from twins.eggs.readers.member_paths import in_workspace
+from twins.eggs.readers.workspace_paths import in_workspace
 from twins.fs.untrusted_names import safe_component, safe_path, shown
 
 _PLACED = ("neighborhood", "twins", "fleet_agents")

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from twins.eggs.parsed_egg import ParsedEgg, Role
-from twins.eggs.readers.destinations import EggOwner, answering, lenient, name_of, owner_of, said_by
 from twins.eggs.readers.detected_egg import DetectedEgg, PartCollector, inside
+from twins.eggs.readers.egg_destination import EggOwner, answering, lenient, name_of, owner_of, said_by
 from twins.eggs.readers.formats import SCALES
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.member_paths import Place, in_archived_workspace_of, in_workspace_of
+from twins.eggs.readers.workspace_paths import Place, in_archived_workspace_of, in_workspace_of
 from twins.errors import BadRappidError
 from twins.fs.untrusted_names import safe_component, shown
 from twins.workspace.rappid import Rappid, same

@@ -12,13 +12,13 @@ from twins.eggs.egg_strings import encode
 from twins.eggs.parsed_egg import ParsedEgg, Role, Seal
 from twins.eggs.readers import sessions
 from twins.eggs.readers.cartridges import BUDDY_FILE, is_buddy
-from twins.eggs.readers.destinations import answering, data, lenient, owner_of, somebody
 from twins.eggs.readers.detected_egg import DetectedEgg, parse_object, text
+from twins.eggs.readers.egg_destination import answering, data, lenient, owner_of, somebody
 from twins.eggs.readers.formats import INVITATION, RAPP1, SEEDS
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace_of
 from twins.eggs.readers.rapp1_manifest import SPACE, Manifest, demand_keys, read_manifest
 from twins.eggs.readers.rapplications import in_brainstem, page_place
+from twins.eggs.readers.workspace_paths import Place, in_host, in_memory, in_workspace_of
 from twins.errors import BadCartridgeError, BadEggError, BadRappidError
 from twins.fs.untrusted_names import shown
 from twins.workspace.rappid import Rappid

@@ -13,11 +13,11 @@ from functools import lru_cache
 import orjson
 
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role
-from twins.eggs.readers.destinations import lenient, owner_of, plain, said_by, somebody
 from twins.eggs.readers.detected_egg import UNPLACED, DetectedEgg, PartCollector, component, part_of, text
+from twins.eggs.readers.egg_destination import lenient, owner_of, plain, said_by, somebody
 from twins.eggs.readers.formats import APPLICATION, BINDER, MERGED, RAPPLICATION, quoted, unknown
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.member_paths import Place, in_host, in_memory, in_workspace
+from twins.eggs.readers.workspace_paths import Place, in_host, in_memory, in_workspace
 from twins.errors import BadEggError
 from twins.fs.untrusted_names import shown
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from envelopes.codecs.canonical import canonical
 from twins.eggs.parsed_egg import Family, ParsedEgg, Part, Role, Seal
-from twins.eggs.readers.destinations import answering, lenient
 from twins.eggs.readers.detected_egg import DetectedEgg, inside, part_of, text
+from twins.eggs.readers.egg_destination import answering, lenient
 from twins.eggs.readers.formats import OLD_SESSION, SESSION
 from twins.eggs.session_content import (
     MOST_EVENTS,

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from agents.contract.file_discovery import AGENT_SUFFIXES
 from twins.eggs.parsed_egg import ARCHIVED, Destination, Family, ParsedEgg, Role
-from twins.eggs.readers.destinations import owner_of, somebody
 from twins.eggs.readers.detected_egg import DetectedEgg
+from twins.eggs.readers.egg_destination import owner_of, somebody
 from twins.eggs.readers.formats import ORGANISM, SCALES, TWIN_2_1
 from twins.eggs.readers.hash_check import HashCheck
-from twins.eggs.readers.member_paths import Place, in_archived_workspace_of, in_host, in_workspace_of
 from twins.eggs.readers.rapplications import in_brainstem, rapp_id
+from twins.eggs.readers.workspace_paths import Place, in_archived_workspace_of, in_host, in_workspace_of
 
 
 def twin_2_1(found: DetectedEgg) -> ParsedEgg:

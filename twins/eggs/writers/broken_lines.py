@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from twins.eggs.writers.unpacked import is_packed
+from twins.eggs.writers.archive_scan import is_packed
 
 _BEFORE = 200
 _MOST_PIECES = 64

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from twins.eggs.parsed_egg import Ancestors
-from twins.eggs.readers.member_paths import decides, is_code, is_workflow
+from twins.eggs.readers.workspace_paths import decides, is_code, is_workflow
 from twins.eggs.writers.exclusions import ExclusionReason
 from twins.eggs.writers.formats import ExcludedFile
 from twins.eggs.writers.source_tree import SourceTree, Verdict

@@ -14,17 +14,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from twins.eggs.writers.archive_scan import MOST_PACKED, Allowance, is_packed, unpacked
 from twins.eggs.writers.broken_lines import CLASSES, LONG_RUN, OtherReading, broken_value, other_readings
-from twins.eggs.writers.maker_keys import (
-    AZURE,
-    HEAD_ROOM,
-    LEAST_RUN,
-    azure_key,
-    head_at,
-    heads,
-    known_key,
-    private_key,
-)
 from twins.eggs.writers.secret_shapes import (
     OTHER,
     PASSWORD,
@@ -38,7 +29,16 @@ from twins.eggs.writers.secret_shapes import (
     netrc_password,
 )
 from twins.eggs.writers.spoken_secrets import spoken_code, spoken_number, spoken_password, spoken_words
-from twins.eggs.writers.unpacked import MOST_PACKED, Allowance, is_packed, unpacked
+from twins.eggs.writers.vendor_key_shapes import (
+    AZURE,
+    HEAD_ROOM,
+    LEAST_RUN,
+    azure_key,
+    head_at,
+    heads,
+    known_key,
+    private_key,
+)
 from twins.errors import SecretFoundError
 
 MOST = 1000

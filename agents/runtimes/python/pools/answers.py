@@ -16,7 +16,7 @@ import orjson
 from agents.contract.agent_contract import ContractError, check_metadata
 from agents.contract.manifest import essentials
 from agents.runtimes.python.sandbox.needs import Use, checked_uses
-from agents.runtimes.python.worker.services import ServiceReply
+from agents.runtimes.python.worker.service_files import ServiceReply
 from envelopes.codecs.strict_json import MAX_DEPTH, levels
 from envelopes.payloads.core import check_core
 from envelopes.payloads.form import MOST_STATE_BYTES, BadFormError, PayloadForm, check_form

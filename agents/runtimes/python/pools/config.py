@@ -64,7 +64,7 @@ class PoolConfig:
     max_workers: int = 4
     one_worker: bool = False
     idle_seconds: float = 120.0
-    room: str = "agents.runtimes.python.worker.host:WorkerHost"
+    room: str = "agents.runtimes.python.worker.worker_requests:WorkerHost"
     needs: Needs | None = None
     private: bool = False
     shown: tuple[str, ...] = ()

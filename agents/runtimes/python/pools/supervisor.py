@@ -37,7 +37,7 @@ class WorkerSupervisor:
         on_output: OnOutput | None = None,
         environ: Mapping[str, str] | None = None,
         preload: Sequence[str] = (
-            "agents.runtimes.python.worker.host",
+            "agents.runtimes.python.worker.worker_requests",
             "agents.contract.loading:compile_library",
         ),
         sandbox: str = AUTO,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from twins.eggs.parsed_egg import Role
 from twins.eggs.readers.detect import open_egg
-from twins.eggs.readers.member_paths import in_host, in_memory, in_workspace, in_workspace_of
+from twins.eggs.readers.workspace_paths import in_host, in_memory, in_workspace, in_workspace_of
 from twins.fs.untrusted_names import folded
 
 BARRED = [

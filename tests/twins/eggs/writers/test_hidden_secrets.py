@@ -17,8 +17,8 @@ import pytest
 
 from tests.twins.eggs.writers.nest import Nest
 from twins.eggs.writers import exclusions
+from twins.eggs.writers.archive_scan import MOST_UNPACKED, Allowance, unpacked
 from twins.eggs.writers.secret_scan import SecretScan, SecretsFoundError
-from twins.eggs.writers.unpacked import MOST_UNPACKED, Allowance, unpacked
 
 _DRAW = random.Random(33)
 ALNUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from twins.eggs.writers.maker_keys import MAKERS
 from twins.eggs.writers.secret_scan import SecretScan
+from twins.eggs.writers.vendor_key_shapes import MAKERS
 
 CHANCE = random.Random(11)
 ALNUM = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"

@@ -14,7 +14,7 @@ from fixtures import warm_zygote
 
 from agents.runtimes.python.pools.pool import WorkerPool
 from agents.runtimes.python.pools.supervisor import WorkerSupervisor
-from agents.runtimes.python.sandbox import private_paths, ssh_access
+from agents.runtimes.python.sandbox import private_paths, ssh_key_warning
 from agents.runtimes.python.sandbox.private_paths import PrivatePaths, private_in_home
 from agents.runtimes.python.sandbox.sandbox import LANDLOCK, MOUNT_NAMESPACE, NONE
 from tests.agents.runtimes.python.pools.trial_home import ROOM, Home
@@ -124,11 +124,11 @@ def test_setting_opens_paths(account: Path, allowed: str, opened: set[str], show
 def test_warning_of_ssh_keys(
     account: Path, monkeypatch: pytest.MonkeyPatch, kind: str, may_read: list[str], running: bool, can: bool
 ) -> None:
-    monkeypatch.setattr(ssh_access, "_SOCKETS", (f"{account}/no-*",))
+    monkeypatch.setattr(ssh_key_warning, "_SOCKETS", (f"{account}/no-*",))
     monkeypatch.setattr("pwd.getpwuid", lambda uid: (_ for _ in ()).throw(KeyError(uid)))
     environment = {"HOME": str(account)} | ({"SSH_AUTH_SOCK": str(account / "notes.txt")} if running else {})
     allowed = [one.format(home=account) for one in may_read]
-    assert ssh_access.can_use_ssh_keys(kind, allowed, environment) is can
+    assert ssh_key_warning.can_use_ssh_keys(kind, allowed, environment) is can
 
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Linux shuts workers in")

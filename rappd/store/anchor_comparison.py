@@ -21,8 +21,8 @@ from envelopes.identity.anchor import (
     root_of,
     thread_key,
 )
-from rappd.store.anchor import MADE_ANEW, continues, entries_at, made_anew, thread_name
 from rappd.store.anchor_file import NAME, AnchorFile
+from rappd.store.anchor_signing import MADE_ANEW, continues, entries_at, made_anew, thread_name
 
 _LISTED = 50
 

@@ -30,7 +30,7 @@ from neighborhoods.snapshot.member_transport import MemberListing, MemberTwin, r
 from neighborhoods.snapshot.tar_guard import TarEntry
 from neighborhoods.snapshot.transports.twin_folder import batched, list_twins, tar_of
 from twins.eggs.frames import ConversationSource, encoded
-from twins.eggs.readers.member_paths import decides, is_code, is_workflow
+from twins.eggs.readers.workspace_paths import decides, is_code, is_workflow
 from twins.eggs.writers import exclusions
 from twins.eggs.writers.contents import IsHeld
 

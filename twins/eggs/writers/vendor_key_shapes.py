@@ -1,4 +1,4 @@
-"""Keys that can be told by their form alone: those of well-known makers (``maker_keys.toml``), and private keys of programs.
+"""Keys that can be told by their form alone: those of well-known makers (``vendor_key_shapes.toml``), and private keys of programs.
 
 Everything works on bytes at a given place; ``secret_scan`` finds the places. Each expression takes time in
 proportion to what it is given, and no secret is looked at beyond 4 KB.

@@ -9,11 +9,11 @@ from agents.moments.errors import NoMomentError
 from envelopes.envelope import THREAD
 from rappd.dispatch.turns import RequestContext
 from rappd.errors import NotFoundError, RefusedError, UsageProblemError
+from rappd.features.snapshots.schedule_view import KIND as SNAPSHOT
 from rappd.features.timers.setters import Setter, setter_of
 from rappd.features.timers.text import line_of, moment_text, rule_text, set_text, timer_view
 from rappd.features.timers.turn_timers import TurnTimers
 from rappd.sessions.schedule.quiet_hours import parse_quiet, quiet_until
-from rappd.sessions.schedule.snapshot_timer import KIND as SNAPSHOT
 
 if TYPE_CHECKING:
     from agents.moments.wishes import Wish

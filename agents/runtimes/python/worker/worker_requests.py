@@ -27,11 +27,16 @@ from agents.runtimes.python.pools.answers import MOST_BYTES
 from agents.runtimes.python.worker import use_notes
 from agents.runtimes.python.worker.channel import call
 from agents.runtimes.python.worker.forked_work import in_a_fork
-from agents.runtimes.python.worker.import_hooks import NONE, Holds, QuarantineImportHook, SiblingModules
 from agents.runtimes.python.worker.invoke import perform
 from agents.runtimes.python.worker.process_state import ProcessState
+from agents.runtimes.python.worker.quarantined_imports import (
+    NONE,
+    Holds,
+    QuarantineImportHook,
+    SiblingModules,
+)
 from agents.runtimes.python.worker.result_text import MOST_FOLLOWED
-from agents.runtimes.python.worker.services import Services
+from agents.runtimes.python.worker.service_files import Services
 from agents.storage.memory import memory_reader
 
 log = logging.getLogger(__name__)

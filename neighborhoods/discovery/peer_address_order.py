@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from neighborhoods.discovery.addresses import BadAddressError, join, split
+from neighborhoods.discovery.address_text import BadAddressError, join, split
 from neighborhoods.discovery.discovered_nodes import ADDRESS_SOURCES, AddressSource, DiscoveredNodes
 from neighborhoods.discovery.peers_file import Entry, PeersFile
 

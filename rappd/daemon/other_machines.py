@@ -15,11 +15,11 @@ from rappd.features.eggs.operations import EggOperations
 from rappd.features.eggs.transfer import EggTransferOperations
 from rappd.features.peers.operations import PeerOperations
 from rappd.federation.assembly import FederationAssembly
-from rappd.federation.availability import Deferred
 from rappd.federation.gateway_tools import GatewayTools
 from rappd.federation.gateways import Gateways
 from rappd.federation.peer_tools import PeerToolGateway
 from rappd.federation.session_guests import SessionGuests
+from rappd.federation.startup_state import Deferred
 from rappd.notices.notices import Notices
 from rappd.organism.organism_in_force import OrganismInForce
 from rappd.settings.load import Settings

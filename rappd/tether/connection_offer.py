@@ -12,7 +12,7 @@ from rappd.tether import proofs
 from rappd.tether.devices import Device
 from rappd.tether.errors import BadOfferError
 from rappd.tether.host_key import HostKey
-from rappd.tether.transport_parameters import TransportParameters
+from rappd.tether.webrtc_parameters import TransportParameters
 
 MOST_BYTES = 16 << 10
 """Bytes of an offer: 32 candidates are 3 KB."""

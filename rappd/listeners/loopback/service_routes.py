@@ -12,7 +12,7 @@ from aiohttp import web
 
 from agents.errors import AgentError
 from agents.runtimes.python.pools.errors import AgentRaisedError
-from agents.runtimes.python.worker.services import ServiceFailedError
+from agents.runtimes.python.worker.service_files import ServiceFailedError
 from envelopes.codecs.chat import decode_request, reply_body, request_envelope
 from envelopes.codecs.privileged import refuse_privileged, refuse_privileged_text
 from envelopes.default_user import DEFAULT_USER_GUID

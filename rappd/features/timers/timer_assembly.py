@@ -6,11 +6,11 @@ from collections.abc import Awaitable, Callable
 
 from rappd.daemon.live_settings import LiveSettings
 from rappd.dispatch.dispatcher import Dispatcher
-from rappd.features.timers.conversation import TimerConversation
-from rappd.features.timers.delays import Delays
 from rappd.features.timers.firing import TimerFiring
-from rappd.features.timers.model_calls import ModelCalls
+from rappd.features.timers.handler_delays import Delays
+from rappd.features.timers.model_call_limit import ModelCalls
 from rappd.features.timers.setters import SetterRights
+from rappd.features.timers.timer_agent_requests import TimerConversation
 from rappd.features.timers.turn_timers import TurnTimers
 from rappd.notices.notices import Notices
 from rappd.sessions.schedule.timers import Timers

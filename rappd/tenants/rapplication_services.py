@@ -16,7 +16,7 @@ from agents.runtimes.python.pools.call import OnCallback
 from agents.runtimes.python.pools.runner import WorkerPools
 from agents.runtimes.python.pools.use_log import UseLog, refusal
 from agents.runtimes.python.sandbox.needs import UNCONFINED, Confines, Needs, Use
-from agents.runtimes.python.worker.services import (
+from agents.runtimes.python.worker.service_files import (
     ServiceFailedError,
     ServiceFault,
     ServiceIndex,

@@ -9,7 +9,7 @@ from typing import Any
 
 from twins.eggs.parsed_egg import Destination, Family, ParsedEgg, Part, Role, Seal
 from twins.eggs.readers.detected_egg import DetectedEgg, PartCollector, inside, parse_object, part_of, text
-from twins.eggs.readers.member_paths import Place, disarmed
+from twins.eggs.readers.workspace_paths import Place, disarmed
 from twins.errors import BadRappidError
 from twins.fs.untrusted_names import safe_component, shown
 from twins.workspace.identity_file import FILE, MAX_BYTES

@@ -15,7 +15,7 @@ import msgspec
 
 from agents.storage.safe_walk import FileKind, LinkFreeFolder
 from twins.eggs.parsed_egg import Destination, ParsedEgg, Part, Role
-from twins.eggs.readers.member_paths import decides, is_code, is_workflow
+from twins.eggs.readers.workspace_paths import decides, is_code, is_workflow
 from twins.errors import BadEggError, BadFileError, BadRappidError, HostileEggError, TwinConflictError
 from twins.fs.untrusted_names import folded, safe_component, why_not_portable
 from twins.workspace.bonds import FILE as BONDS_FILE
