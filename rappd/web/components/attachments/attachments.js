@@ -6,7 +6,7 @@ import { actionButton, fill, h, icon } from "../../lib/dom.js";
 import { bytes } from "../../lib/format.js";
 import { announce } from "../../lib/live-region.js";
 import { isPicture, readPicture, urlOf } from "./picture-file.js";
-import { MOST_PICTURES } from "./turn-pictures.js";
+import { MOST_PICTURES } from "./picture-store.js";
 
 const MOST_BYTES = 100_000;
 const MOST_TOGETHER = 200_000;

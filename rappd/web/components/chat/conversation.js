@@ -19,7 +19,7 @@ const KEEP_THOUGHTS = 20_000;
 const KEEP_RESULT = 20_000;
 const SEND_TURNS = 20;
 const SAVE_MS = 250;
-const keeping = () => import("../attachments/turn-pictures.js"); // few conversations have pictures
+const keeping = () => import("../attachments/picture-store.js"); // few conversations have pictures
 const UNDER_WAY = new Set(["sending", "answering", "stopping"]);
 
 let renewals = 0;

@@ -65,7 +65,7 @@ export function turnView(turn, { name, you = "you", course = null, grew = () => 
   );
 
   if (pictures)
-    import("../attachments/sent-pictures.js").then(({ sentPictures }) => fill(pictures, sentPictures(turn, grew)));
+    import("../attachments/picture-list.js").then(({ sentPictures }) => fill(pictures, sentPictures(turn, grew)));
 
   const drawText = (final) => {
     clearTimeout(timer);

@@ -2,7 +2,7 @@
 
 import { actionButton, fill, h } from "../../lib/dom.js";
 import { openDialog } from "../ui/dialog.js";
-import { picturesOf } from "./turn-pictures.js";
+import { picturesOf } from "./picture-store.js";
 import { urlOf } from "./picture-file.js";
 
 /** The pictures of a turn; `grew()` when one has taken its place. */
