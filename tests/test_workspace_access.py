@@ -81,7 +81,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
         "agents/runtimes/python/worker/worker_main.py",
         "agents/runtimes/python/sandbox/sandbox.py",
         "agents/runtimes/python/worker/zygote.py",
-        "rappd/diagnostics/workers.py",
+        "rappd/diagnostics/agents.py",
         "rappd/diagnostics/home.py",
         "rappd/daemon/ports.py",
     ),

@@ -39,7 +39,7 @@ def load_agent_file(
         loaded.failure = LoadFailure(loaded.file, None, f"it cannot be read: {error.strerror or error}")
         return loaded
     if path.name.endswith((LISPY, CARTRIDGE)):
-        from agents.runtimes.lispy.loading import load_lispy  # most workspaces have none
+        from agents.runtimes.lispy.agent import load_lispy  # most workspaces have none
 
         load_lispy(loaded, content)
         return loaded

@@ -12,7 +12,7 @@ import msgspec
 
 from agents.providers.lazy_imports import load
 from agents.providers.urls import on_this_machine
-from envelopes.codecs.bounded_json import bounded_json
+from envelopes.codecs.bounded_json import bounded_object
 
 if TYPE_CHECKING:
     from aiohttp import ClientSession
@@ -86,7 +86,12 @@ async def ask_over(
             location = response.headers.get("Location", "")
             sent = {name.lower(): value for name, value in response.headers.items()}
             return JsonReply(
-                response.status, _object(raw), raw.decode("utf-8", "replace"), "", location, sent
+                response.status,
+                bounded_object(raw, most_bytes=_MOST_BYTES),
+                raw.decode("utf-8", "replace"),
+                "",
+                location,
+                sent,
             )
     except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
         return JsonReply(0, {}, failure=_failure(error))
@@ -116,14 +121,6 @@ async def _bounded(stream: Any) -> bytes:
     while len(raw) < _MOST_BYTES and (piece := await stream.read(_MOST_BYTES - len(raw))):
         raw += piece
     return bytes(raw)
-
-
-def _object(raw: bytes) -> dict[str, Any]:
-    try:
-        found = bounded_json(raw, most_bytes=_MOST_BYTES)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def proxy_for(url: str) -> str | None:

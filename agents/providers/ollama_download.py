@@ -16,7 +16,7 @@ from agents.providers.json_http import ask, proxy_for
 from agents.providers.lazy_imports import load
 from agents.providers.refusals import read as read_refusal
 from agents.providers.urls import base_url, on_this_machine, shown, without_login
-from envelopes.codecs.bounded_json import bounded_json
+from envelopes.codecs.bounded_json import bounded_object
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -121,11 +121,11 @@ async def download(
 async def _follow(response: ClientResponse, model: str, moved: Callable[[DownloadState], None]) -> None:
     if response.status != 200:
         raw = await response.content.read(_MOST_LINE)
-        raise _refused(_object(raw), response.status, model)
+        raise _refused(bounded_object(raw, most_bytes=_MOST_LINE), response.status, model)
     parts: dict[str, tuple[int, int]] = {}
     tell_at = 0.0
     async for line in _lines(response):
-        event = _object(line)
+        event = bounded_object(line, most_bytes=_MOST_LINE)
         if "error" in event:
             raise _refused(event, 0, model)
         status = str(event.get("status", ""))[:200]
@@ -179,14 +179,6 @@ def _is_unknown(reason: str) -> bool:
         re.search(r"not (?:found|exist)|does not exist|invalid model name|manifest", reason, re.IGNORECASE)
         is not None
     )
-
-
-def _object(raw: bytes) -> dict[str, Any]:
-    try:
-        found = bounded_json(raw, most_bytes=_MOST_LINE)
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def _bytes(value: object) -> int:

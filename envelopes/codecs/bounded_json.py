@@ -43,6 +43,15 @@ def bounded_json(octets: bytes, *, most_bytes: int = MOST_BYTES) -> Any:
     return orjson.loads(octets)
 
 
+def bounded_object(octets: bytes, *, most_bytes: int = MOST_BYTES) -> dict[str, Any]:
+    """The object that ``octets`` hold, under the bounds of ``bounded_json``; an empty one where they hold none."""
+    try:
+        found = bounded_json(octets, most_bytes=most_bytes)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def holds_too_many(octets: bytes, most: int = MOST_CONTAINERS) -> bool:
     """True when JSON text has more than ``most`` lists and objects. Nothing is built from it."""
     if len(octets) <= 2 * most or (found := _brackets(octets)) <= most:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 
-from envelopes.codecs.bounded_json import bounded_json
+from envelopes.codecs.bounded_json import bounded_object
 from neighborhoods.errors import (
     BadMemberStreamError,
     KeyChangedError,
@@ -84,11 +84,7 @@ def _as_member_errors(peer: Peer) -> Iterator[None]:
 
 def _problem(peer: Peer, status: int, raw: bytes) -> MemberError:
     """The peer's own words, in the error that they stand for here."""
-    try:
-        found = bounded_json(raw, most_bytes=_MOST_PROBLEM)
-    except ValueError:
-        found = {}
-    fields = found if isinstance(found, dict) else {}
+    fields = bounded_object(raw, most_bytes=_MOST_PROBLEM)
     text, do = str(fields.get("error", ""))[:300], str(fields.get("do", ""))[:300]
     if (known := _ERRORS.get(str(fields.get("code", "")))) is not None:
         return known(text or f"{peer.name} answered {status}.", do=do)

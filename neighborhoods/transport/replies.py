@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from envelopes.codecs import wire
-from envelopes.codecs.bounded_json import bounded_json
+from envelopes.codecs.bounded_json import bounded_json, bounded_object
 from envelopes.codecs.emergence import MAX_BYTES, encode
 from envelopes.envelope import ERROR, Envelope, agent_id
 from envelopes.errors import MalformedError
@@ -126,11 +126,7 @@ def no_envelope(peer: Peer, problem: MalformedError) -> PeerFailedError:
 
 def unwelcome(peer: Peer, raw: bytes, what: str) -> NotPairedError | DeclinedError:
     """The error for an answer 401 with this body: the end of the trust where the peer says so, else ``what`` it does not do, and its words."""
-    try:
-        found = bounded_json(raw)
-    except ValueError:
-        found = None
-    refusal = found if isinstance(found, dict) else {}
+    refusal = bounded_object(raw)
     if isinstance(data := refusal.get("data"), dict):  # an ERROR
         refusal = {"code": data.get("reason"), "error": data.get("msg")}
     if refusal.get("code") == NotPairedError.code:

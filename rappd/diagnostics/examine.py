@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterator
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
 from rappd.daemon.home_check import find_obstacle
-from rappd.diagnostics.agents import check_agents, check_approvals, check_souls, check_variables
+from rappd.diagnostics.agents import (
+    check_agents,
+    check_approvals,
+    check_programs,
+    check_sandbox,
+    check_souls,
+    check_variables,
+)
 from rappd.diagnostics.finding import CheckContext, Finding
 from rappd.diagnostics.home import (
     check_data,
@@ -21,10 +28,8 @@ from rappd.diagnostics.home import (
     check_store,
 )
 from rappd.diagnostics.model import check_thinking
-from rappd.diagnostics.network import check_clients, check_listener, check_nearby, check_peers
-from rappd.diagnostics.phones import check_phones
+from rappd.diagnostics.network import check_clients, check_listener, check_nearby, check_peers, check_phones
 from rappd.diagnostics.snapshots import check_schedule, check_snapshots
-from rappd.diagnostics.workers import check_programs, check_sandbox
 
 
 def examine(home: Home, looking_at: Callable[[str], None] = lambda about: None) -> list[Finding]:

@@ -50,6 +50,18 @@ def placed(envelope: Envelope, workspace: str) -> tuple[Envelope, ThreadInfo]:
     return found, info
 
 
+def as_it_came(recorded: Envelope) -> Envelope:
+    """A recorded HELP as its caller sent it: its own thread, where it named one, in the place of this machine's."""
+    extensions = {
+        key: value for key, value in recorded.extensions.items() if key not in (THREAD, PEER_THREAD)
+    }
+    if PEER_THREAD in recorded.extensions:
+        extensions[THREAD] = recorded.extensions[PEER_THREAD]
+    return Envelope(
+        recorded.id, recorded.sender, recorded.recipient, recorded.verb, recorded.data, extensions
+    )
+
+
 def record_of(envelope: Envelope, *, answers: bool, state: ListenerState | None = None) -> Record:
     """The row of an envelope that is on a thread. Raises ``MalformedError`` for data that is no JSON."""
     if envelope.verb == HELP and "conversation_history" in envelope.data:

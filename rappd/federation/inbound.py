@@ -32,6 +32,7 @@ from envelopes.payloads.form import MistypedPayloadError, Typed, typed_of
 from neighborhoods.transport.replies import StreamedReply
 from rappd.dispatch.dispatcher import Dispatcher
 from rappd.dispatch.endpoints import Endpoints
+from rappd.dispatch.envelope_rows import as_it_came
 from rappd.dispatch.rights import Caller
 from rappd.dispatch.turns import RequestCancelledError, Turn
 from rappd.errors import ConflictError, NotFoundError, RefusedError
@@ -145,7 +146,7 @@ class InboundHandler:
         """
         for row in rows:
             envelope = emergence.decode(row.body)
-            envelope = envelope if row.as_it_came else _as_it_came(envelope)
+            envelope = envelope if row.as_it_came else as_it_came(envelope)
             caller = sender_of(envelope.sender.rpartition("_")[2])
             if caller is None:
                 continue
@@ -340,18 +341,6 @@ async def _alone(number: int, reply: Envelope) -> AsyncIterator[tuple[int, Envel
 def stream_envelope(asked: Envelope, number: int, event: dict[str, Any]) -> Envelope:
     """One piece of progress as a STREAM."""
     return asked.reply(STREAM, {"n": number, "event": event})
-
-
-def _as_it_came(recorded: Envelope) -> Envelope:
-    """A recorded HELP with its caller's thread in the place of this machine's."""
-    extensions = {
-        key: value for key, value in recorded.extensions.items() if key not in (THREAD, PEER_THREAD)
-    }
-    if PEER_THREAD in recorded.extensions:
-        extensions[THREAD] = recorded.extensions[PEER_THREAD]
-    return Envelope(
-        recorded.id, recorded.sender, recorded.recipient, recorded.verb, recorded.data, extensions
-    )
 
 
 def _claimed(reply: Envelope) -> dict[str, Any]:

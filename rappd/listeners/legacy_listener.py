@@ -29,6 +29,7 @@ from rappd.errors import ConflictError, RefusedError
 from rappd.listeners.app_keys import DAEMON
 from rappd.listeners.bodies import JSON, check_depth, ok, plain, refusal, refused
 from rappd.listeners.connection_admission import AdmittedRunner, ConnectionAdmission, mark_authenticated
+from rappd.listeners.listening_sockets import listening_socket
 from rappd.version import __version__
 
 log = logging.getLogger(__name__)
@@ -201,19 +202,10 @@ def _listeners(own: Iterable[str]) -> list[socket.socket]:
 
 
 def _listen(address: str) -> socket.socket:
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        listener.bind((address, PORT))
-        listener.listen(64)
+        return listening_socket(address, PORT)
     except OSError as error:
-        listener.close()
         in_use = error.errno == errno.EADDRINUSE
         raise ConflictError(
             f"Port {PORT} at {address} {'is taken' if in_use else 'cannot be used'}.", do="rappd doctor"
         ) from error
-    listener.setblocking(False)
-    return listener

@@ -11,8 +11,9 @@ from neighborhoods.discovery.address_text import listening_hosts
 
 log = logging.getLogger(__name__)
 
+BACKLOG = 512
 _FURTHER = 100
-_FAMILY_MISSING = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
+FAMILY_MISSING = (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL, errno.EPROTONOSUPPORT)
 _TAKEN = (errno.EADDRINUSE, errno.EACCES)
 
 
@@ -42,9 +43,9 @@ def _at(hosts: Sequence[str], port: int) -> tuple[socket.socket, ...]:
     try:
         for host in hosts:
             try:
-                found.append(_listening(host, found[0].getsockname()[1] if found else port))
+                found.append(listening_socket(host, found[0].getsockname()[1] if found else port))
             except OSError as error:
-                if len(hosts) == 1 or error.errno not in _FAMILY_MISSING:
+                if len(hosts) == 1 or error.errno not in FAMILY_MISSING:
                     raise
                 log.info("no listener at %s: %s", host, error.strerror)
     except OSError:
@@ -54,7 +55,8 @@ def _at(hosts: Sequence[str], port: int) -> tuple[socket.socket, ...]:
     return tuple(found)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
+    """A socket that listens at one address, of its family alone. Raises ``OSError``."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -62,7 +64,7 @@ def _listening(host: str, port: int) -> socket.socket:
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((host, port))
-        listener.listen(256)
+        listener.listen(BACKLOG)
     except OSError:
         listener.close()
         raise

@@ -21,6 +21,7 @@ from rappd.daemon.waiting_answers import OwnersList
 from rappd.errors import ConflictError
 from rappd.features.later_features import operations_for_agents, table_of, table_of_phones
 from rappd.listeners.legacy_listener import LegacyListener
+from rappd.listeners.listening_sockets import BACKLOG, FAMILY_MISSING, listening_socket
 from rappd.listeners.loopback import app as loopback
 from rappd.listeners.request_timeout import TimedRunner
 from rappd.settings.load import Settings
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
     from rappd.listeners.tether_listener import TetherListener
     from rappd.tether.phones import Phones
-
-_BACKLOG = 512
 
 
 class PortTakenError(ConflictError):
@@ -66,20 +65,11 @@ def _tether_listener(
 def sockets_at(port: int) -> list[socket.socket]:
     """Sockets for 127.0.0.1 and, where there is one, ::1, so that no other program can answer for ``localhost``."""
     sockets: list[socket.socket] = []
-    for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+    for host in ("127.0.0.1", "::1"):
         try:
-            listener = socket.socket(family, socket.SOCK_STREAM)
-        except OSError:
-            continue
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if family == socket.AF_INET6:
-            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        try:
-            listener.bind((host, port))
-            listener.listen(_BACKLOG)
+            sockets.append(listening_socket(host, port))
         except OSError as error:
-            listener.close()
-            if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and family == socket.AF_INET6:
+            if error.errno in FAMILY_MISSING and (sockets or error.errno != errno.EADDRNOTAVAIL):
                 continue
             for other in sockets:
                 other.close()
@@ -88,8 +78,6 @@ def sockets_at(port: int) -> list[socket.socket]:
             raise ConflictError(
                 f"Port {port} cannot be used: {error.strerror}.", do="PORT=7171 rappd start"
             ) from error
-        listener.setblocking(False)
-        sockets.append(listener)
         port = sockets[0].getsockname()[1]
     return sockets
 
@@ -106,7 +94,7 @@ async def open_listeners(
     )
     await runner.setup()
     for listener in (*sockets, _control_socket(control)):
-        await web.SockSite(runner, listener, backlog=_BACKLOG).start()
+        await web.SockSite(runner, listener, backlog=BACKLOG).start()
     return runner
 
 
@@ -175,16 +163,9 @@ class _TwinListeners:
 def _listen(wanted: int | None) -> socket.socket:
     ports = [wanted, *TWIN_PORTS] if wanted in TWIN_PORTS else list(TWIN_PORTS)
     for port in ports:
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(("127.0.0.1", port))
-            listener.listen(128)
+            return listening_socket("127.0.0.1", port)
         except OSError as error:
-            listener.close()
             if error.errno not in (errno.EADDRINUSE, errno.EACCES):
                 raise
-            continue
-        listener.setblocking(False)
-        return listener
     raise ConflictError("All ports from 7081 to 7199 are taken.", do="rappd twins stop NAME")

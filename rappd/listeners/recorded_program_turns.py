@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from envelopes.codecs import emergence
-from envelopes.envelope import HELP, PEER_THREAD, THREAD, Envelope
-from rappd.dispatch.envelope_rows import thread_of
+from envelopes.envelope import HELP, THREAD, Envelope
+from rappd.dispatch.envelope_rows import as_it_came, thread_of
 from rappd.dispatch.turns import Turn
 from rappd.listeners.program_turns import turn_id
 from rappd.listeners.programs import Program, Target
@@ -63,14 +64,7 @@ async def resumed(program: Program, id: str, *, recorded_id: str = "") -> Turn |
     workspace, body = rows[0]
     tenant = daemon.host if workspace == HOST else await daemon.tenants.twin(workspace)
     recorded = emergence.from_object(orjson.loads(body))
-    extensions = {
-        key: found for key, found in recorded.extensions.items() if key not in (THREAD, PEER_THREAD)
-    }
-    if (
-        PEER_THREAD in recorded.extensions
-    ):  # the session as it was named: the record has the thread in its place
-        extensions[THREAD] = recorded.extensions[PEER_THREAD]
-    asked = Envelope(recorded.id, recorded.sender, tenant.id, HELP, recorded.data, extensions)
+    asked = replace(as_it_came(recorded), recipient=tenant.id)
     turn = daemon.dispatcher.submit_once(asked, program.caller)
-    turn.session = extensions.get(THREAD)
+    turn.session = asked.extensions.get(THREAD)
     return turn

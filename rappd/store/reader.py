@@ -74,19 +74,16 @@ class Reader:
     def threads(self, limit: int = 50, before: tuple[int, str] | None = None) -> list[ThreadRow]:
         """Threads that no other one began, the latest used first; ``before`` is the ``cursor`` of the last row seen."""
         where, values = ("AND (updated, id) < (?, ?)", before) if before else ("", ())
-        with in_words(self._path):
-            rows = self._db.execute(
-                f"{_THREAD} WHERE parent IS NULL {where} ORDER BY updated DESC, id DESC LIMIT ?",
-                (*values, limit),
-            ).fetchall()
+        rows = self.rows(
+            f"{_THREAD} WHERE parent IS NULL {where} ORDER BY updated DESC, id DESC LIMIT ?",
+            (*values, limit),
+        )
         return [ThreadRow(*row) for row in rows]
 
     def find_thread(self, prefix: str) -> ThreadRow:
         """The thread whose id begins so, as screens show it. ``NotFoundError``, or ``AmbiguousError`` with the ids."""
         start = uuid_start(prefix)
-        with in_words(self._path):
-            which = _IS if len(start) == 36 else _BEGINS
-            rows = self._db.execute(f"{_THREAD} {which}", (start,)).fetchall()
+        rows = self.rows(f"{_THREAD} {_IS if len(start) == 36 else _BEGINS}", (start,))
         if not rows or not start:
             raise NotFoundError(f'No thread "{prefix}".', do="`rappd threads list` shows them.")
         if len(rows) > 1:
@@ -97,16 +94,12 @@ class Reader:
     def tree(self, prefix: str, limit: int = 1_000) -> list[ThreadRow]:
         """A thread and those below it, parents before children; at most so many. Raises what ``find_thread`` does."""
         root = self.find_thread(prefix)
-        with in_words(self._path):
-            rows = self._db.execute(_BELOW, (root.id, limit)).fetchall()
+        rows = self.rows(_BELOW, (root.id, limit))
         return [root, *(ThreadRow(*row) for row in rows if row[0] != root.id)]
 
     def names_below(self, thread: str) -> set[str]:
         """The names of the threads that a thread began."""
-        with in_words(self._path):
-            rows = self._db.execute(
-                "SELECT path ->> '$[#-1]' FROM threads WHERE parent = ?", (thread,)
-            ).fetchall()
+        rows = self.rows("SELECT path ->> '$[#-1]' FROM threads WHERE parent = ?", (thread,))
         return {row[0] for row in rows}
 
     def thread_events(
@@ -114,17 +107,14 @@ class Reader:
     ) -> list[Event]:
         """A thread's events in order: those with ``n`` above ``after``, or only the ``last`` or ``first`` so many."""
         thread = self.find_thread(prefix)
-        with in_words(self._path):
-            if first is not None:
-                rows = self._db.execute(
-                    f"{_EVENT} {_OF} AND n > ?2 ORDER BY n LIMIT ?3", (thread.id, after, first)
-                ).fetchall()
-                return [Event(*row) for row in rows]
-            # One statement each, so that events come from one moment even while more are written.
-            rows = self._db.execute(
-                f"{_EVENT} {_OF} AND n > ?2 ORDER BY n DESC LIMIT ?3",
-                (thread.id, after, -1 if last is None else last),
-            ).fetchall()
+        if first is not None:
+            rows = self.rows(f"{_EVENT} {_OF} AND n > ?2 ORDER BY n LIMIT ?3", (thread.id, after, first))
+            return [Event(*row) for row in rows]
+        # One statement each, so that events come from one moment even while more are written.
+        rows = self.rows(
+            f"{_EVENT} {_OF} AND n > ?2 ORDER BY n DESC LIMIT ?3",
+            (thread.id, after, -1 if last is None else last),
+        )
         return [Event(*row) for row in reversed(rows)]
 
     def recent_events(self, limit: int = 100, after_seq: int | None = None) -> list[Event]:
@@ -149,84 +139,69 @@ class Reader:
 
     def answer_to(self, caller: str, id: str) -> bytes | None:
         """The recorded reply to a turn that the caller gave this id, verbatim."""
-        with in_words(self._path):
-            row = self._db.execute(
-                "SELECT body FROM events WHERE answers = 1 AND recipient = ? AND id = ? ORDER BY seq DESC",
-                (caller, id),
-            ).fetchone()
-        return None if row is None else bytes(row[0])
+        rows = self.rows(
+            "SELECT body FROM events WHERE answers = 1 AND recipient = ? AND id = ? ORDER BY seq DESC LIMIT 1",
+            (caller, id),
+        )
+        return bytes(rows[0][0]) if rows else None
 
     def threads_of(self, workspace: str) -> list[ThreadRow]:
         """Every thread of a workspace, the oldest first."""
         narrowed = "" if workspace == "brainstem" else "AND workspace != 'brainstem'"
-        with in_words(self._path):
-            rows = self._db.execute(
-                f"{_THREAD} WHERE workspace = ? {narrowed} ORDER BY created, number", (workspace,)
-            ).fetchall()
+        rows = self.rows(f"{_THREAD} WHERE workspace = ? {narrowed} ORDER BY created, number", (workspace,))
         return [ThreadRow(*row) for row in rows]
 
     def threads_below(self, caller: str, id: str | None = None) -> list[ThreadBelow]:
         """Threads below those of a caller; with ``id`` that one alone, by its index. Without it looks at all threads."""
         where = "AND (substr(t.id, 25), t.id) = (substr(?2, 25), ?2)" if id is not None else "AND ?2 IS NULL"
-        with in_words(self._path):
-            rows = self._db.execute(
-                f"""SELECT t.id, t.workspace, r.session, t.path FROM threads AS t CROSS JOIN threads AS r
+        rows = self.rows(
+            f"""SELECT t.id, t.workspace, r.session, t.path FROM threads AS t CROSS JOIN threads AS r
                 ON (substr(r.id, 25), r.id) = (substr(t.path ->> 0, 25), t.path ->> 0)
                 WHERE t.parent IS NOT NULL AND r.session IS NOT NULL AND r.caller = ?1 {where}""",  # noqa: S608
-                (caller, id),
-            ).fetchall()
+            (caller, id),
+        )
         return [ThreadBelow(*row) for row in rows]
 
     def threads_by(self, caller: str) -> list[ThreadRow]:
         """Every thread of a caller, the latest used first. Looks at all threads."""
-        with in_words(self._path):
-            rows = self._db.execute(
-                f"{_THREAD} WHERE caller = ? ORDER BY updated DESC, id DESC", (caller,)
-            ).fetchall()
+        rows = self.rows(f"{_THREAD} WHERE caller = ? ORDER BY updated DESC, id DESC", (caller,))
         return [ThreadRow(*row) for row in rows]
 
     def has_session(self, caller: str, session: str) -> bool:
         """True when a caller has a thread of that session, which is JSON text. Looks at all threads."""
-        with in_words(self._path):
-            row = self._db.execute(
-                "SELECT 1 FROM threads WHERE caller = ? AND session = ? LIMIT 1", (caller, session)
-            ).fetchone()
-        return row is not None
+        rows = self.rows("SELECT 1 FROM threads WHERE caller = ? AND session = ? LIMIT 1", (caller, session))
+        return bool(rows)
 
     def noted(self, thread: str, kind: str) -> bool:
         """True when a thread has a NOTE of that kind."""
-        with in_words(self._path):
-            row = self._db.execute(
-                f"{_NOTE} {_OF} AND verb = 'NOTE' AND json_extract(CAST(body AS TEXT), '$.data.kind') = ?2 LIMIT 1",
-                (thread, kind),
-            ).fetchone()
-        return row is not None
+        rows = self.rows(
+            f"{_NOTE} {_OF} AND verb = 'NOTE' AND json_extract(CAST(body AS TEXT), '$.data.kind') = ?2 LIMIT 1",
+            (thread, kind),
+        )
+        return bool(rows)
 
     def notes(self, thread: str, kind: str) -> list[bytes]:
         """The NOTEs of that kind on a thread, in order, as they were recorded."""
-        with in_words(self._path):
-            rows = self._db.execute(
-                f"""SELECT body FROM events {_OF} AND verb = 'NOTE'
+        rows = self.rows(
+            f"""SELECT body FROM events {_OF} AND verb = 'NOTE'
                 AND json_extract(CAST(body AS TEXT), '$.data.kind') = ?2 ORDER BY n""",  # noqa: S608
-                (thread, kind),
-            ).fetchall()
+            (thread, kind),
+        )
         return [bytes(row[0]) for row in rows]
 
     def after_event(self, thread: str, id: str, limit: int = 10_000) -> list[Event]:
         """The events of a thread, and of those below it, since the one of that id, in the order they were written."""
-        with in_words(self._path):
-            rows = self._db.execute(_AFTER, (thread, id, limit)).fetchall()
+        rows = self.rows(_AFTER, (thread, id, limit))
         return [Event(*row) for row in rows]
 
     def last_notes(self, caller: str, kind: str) -> dict[str, int]:
         """The moment (µs since 1970) of the last NOTE of that kind, for each thread of a caller that has one."""
-        with in_words(self._path):
-            rows = self._db.execute(
-                """SELECT threads.id, max(at) FROM threads JOIN events ON events.thread = threads.number
+        rows = self.rows(
+            """SELECT threads.id, max(at) FROM threads JOIN events ON events.thread = threads.number
                 WHERE caller = ? AND verb = 'NOTE' AND json_extract(CAST(body AS TEXT), '$.data.kind') = ?
                 GROUP BY threads.number""",
-                (caller, kind),
-            ).fetchall()
+            (caller, kind),
+        )
         return dict(rows)
 
     def events_of(self, thread: str) -> Iterator[Event]:
@@ -240,22 +215,18 @@ class Reader:
 
         Goes from workspace to workspace by the index: the record may hold a hundred thousand threads.
         """
-        with in_words(self._path):
-            rows = self._db.execute(_LAST_TALKS).fetchall()
+        rows = self.rows(_LAST_TALKS)
         return {workspace: updated / 1e6 for workspace, updated in rows}
 
     def rows(self, statement: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-        """Runs a query on the other tables; for modules of this package."""
+        """Every row of a query; of the other tables, for modules of this package."""
         with in_words(self._path):
             return self._db.execute(statement, values).fetchall()
 
     def counts(self) -> Counts:
         """Counts threads and events. Events are never removed, so the highest ``seq`` counts them."""
-        with in_words(self._path):
-            row = self._db.execute(
-                "SELECT (SELECT count(*) FROM threads), (SELECT coalesce(max(seq), 0) FROM events)"
-            ).fetchone()
-        return Counts(*row)
+        rows = self.rows("SELECT (SELECT count(*) FROM threads), (SELECT coalesce(max(seq), 0) FROM events)")
+        return Counts(*rows[0])
 
 
 def uuid_start(prefix: str) -> str:

@@ -15,15 +15,16 @@ from typing import Any
 from agents.storage.text_file import SAVE_AS_UTF8, NotUtf8Error, decode
 from rappd.daemon.home import Home
 from rappd.errors import ConflictError, UsageProblemError
-from rappd.features.cartridges.running import live, overruled, run_lispy
 from rappd.features.cartridges.views import about_buddy, about_lispy, name_of, whose
 from rappd.features.eggs.signer_view import standing
-from twins.cartridges import lispy_file
+from twins.cartridges import buddy_actions, buddy_state, lispy_file
+from twins.cartridges.buddy_actions import Action
+from twins.cartridges.buddy_status_cache import buddy_status
 from twins.cartridges.cartridge_io import load, save
-from twins.cartridges.json_documents import Document
+from twins.cartridges.json_documents import Document, canonical, same
 from twins.cartridges.shape_conversion import convert
-from twins.cartridges.shapes import Shape
-from twins.errors import BadFileError
+from twins.cartridges.shapes import Shape, checked
+from twins.errors import BadCartridgeError, BadFileError
 
 SHAPES = {"seed": Shape.SEED, "legacy": Shape.BUDDY, "spec": Shape.SPEC}
 """The three shapes of a ``.rappter.egg`` by the names they go by here."""
@@ -60,14 +61,14 @@ class CartridgeFiles:
         _may_write(into, path, replace)
         notes = list(found.notes)
         if found.shape is None:
-            notes += overruled(found.document)
-            document, outcome = run_lispy(found.document, frames or 1, inputs, steps, fuel, self._moment())
+            notes += _overruled(found.document)
+            document, outcome = _run_lispy(found.document, frames or 1, inputs, steps, fuel, self._moment())
         elif steps is not None or fuel is not None:
             raise UsageProblemError(
                 f"{path.name} is a buddy; it has no machine.", do=f"rappd cartridge run {path.name}"
             )
         else:
-            document, outcome = live(path.name, found.document, found.shape, frames, inputs, self._moment())
+            document, outcome = _live(path.name, found.document, found.shape, frames, inputs, self._moment())
         outcome["notes"] = [*notes, *outcome["notes"]]
         if outcome["status"] == "error" and not outcome["echo_frames_run"]:
             into = None  # a frame that fails leaves the cartridge as it was
@@ -225,3 +226,91 @@ def _may_write(into: Path | None, source: Path | None, replace: bool) -> None:
     raise ConflictError(
         f"{into} exists already; nothing was written.", do="Choose another name, or add --replace."
     )
+
+
+def _run_lispy(
+    document: Document, frames: int, inputs: Sequence[Any], steps: int | None, fuel: int | None, now: datetime
+) -> tuple[Document, dict[str, Any]]:
+    """Runs frames of a LisPy agent: the cartridge as it is then, and the answer about it."""
+    from agents.runtimes.lispy.limits import Limits
+    from twins.cartridges import lispy_runner
+
+    limits = Limits() if fuel is None else Limits(max_steps=fuel)
+    ran = lispy_runner.run(document, frames=frames, steps=steps, inputs=inputs, limits=limits, now=now)
+    return ran.document, {**ran.as_json(), "next": lispy_runner.inspect(ran.document)}
+
+
+def _overruled(document: Document) -> list[str]:
+    """Returns the changes to ``env`` made while the machine was frozen that its own values override."""
+    from agents.runtimes.lispy.errors import BadValueError
+    from agents.runtimes.lispy.value_codec import from_wire
+
+    if document.get("continuation", {}).get("image") is None:
+        return []
+    changed = []
+    plain = document.get("env", {})
+    for name, wire in document.get("env_wire", {}).items():
+        try:
+            if name in plain and not same(plain[name], from_wire(wire)):
+                changed.append(name)
+        except BadValueError:  # a run reports it
+            continue
+    return [f"{name} was changed by hand; the frozen machine goes on with its own." for name in changed]
+
+
+def _live(
+    name: str, document: Document, shape: Shape, frames: int | None, inputs: Sequence[Any], now: datetime
+) -> tuple[Document, dict[str, Any]]:
+    """Actions of a buddy, one a frame; it goes back into the shape it came in."""
+    _must_live(name, document, shape)
+    buddy = convert(document, Shape.BUDDY)
+    buddy["_meta"].pop("as_of", None)  # in a file no time passes
+    actions = [_action(one) for one in inputs]
+    actions += [(Action.HEARTBEAT, {})] * (
+        (1 if frames is None and not actions else frames or 0) - len(actions)
+    )
+    events: list[dict[str, Any]] = []
+    entropy = hashlib.sha256(canonical(document)).digest()[:2]
+    for action, given in actions:
+        lived = buddy_actions.act(buddy, action, now, entropy=entropy, **given)
+        buddy = lived.document
+        events.append(
+            {"frame": buddy["organism"]["frames_survived"], "action": action.value, "result": lived.answer}
+        )
+    back = convert(buddy_state.exported(buddy, now), shape)
+    checked(back, name=name)
+    return back, {
+        "status": "done",
+        "output": "",
+        "echo_frames_run": len(events),
+        "frames": events,
+        "steps": 0,
+        "notes": [],
+        "next": "",
+        "buddy": buddy_status(buddy),
+    }
+
+
+def _must_live(name: str, document: Document, shape: Shape) -> None:
+    if shape is not Shape.SPEC:
+        return
+    scale = document["organism"].get("scale", "daemon")
+    if scale != "daemon" or document["body"]["kind"] == "cartridge_xml":
+        what = f"of scale {scale}" if scale != "daemon" else "in XML"
+        raise BadCartridgeError(
+            f"{name} is an organism {what}; nothing here runs it.", do=f"rappd cartridge inspect {name}"
+        )
+
+
+def _action(given: Any) -> tuple[Action, dict[str, Any]]:
+    """An input of a buddy: ``"feed"``, or ``{"action": "remember", "text": …, "kind": …}``."""
+    action = {"action": given} if isinstance(given, str) else given
+    name = action.get("action") if isinstance(action, dict) else None
+    if not isinstance(name, str) or name not in set(Action):
+        raise UsageProblemError(
+            "A buddy takes actions.", do=f"""--input '"feed"'; there are: {", ".join(Action)}."""
+        )
+    rest = {key: value for key, value in action.items() if key in ("text", "kind")}
+    if not all(isinstance(value, str) for value in rest.values()) or len(rest) + 1 != len(action):
+        raise UsageProblemError(f"{name} takes text and kind, both text.", do="Leave the rest out.")
+    return Action(name), rest

@@ -8,7 +8,7 @@ const CHORD_MS = 1500;
 const EDITABLE = "input, textarea, select, [contenteditable]";
 
 /** Setting for the shortcuts `/`, `c`, `?` and `g`; Enter, Esc and Ctrl+K always work. */
-export const singleKeyShortcuts = {
+const singleKeyShortcuts = {
   get: () => stored("single-keys", true),
   set: (on) => store("single-keys", on),
 };
