@@ -151,6 +151,12 @@ def terminal_width(stream: IO[str] | None = None) -> int:
         return 80
 
 
+def confirmed(question: str) -> bool:
+    """The answer of the person at the terminal; no, where they press Enter alone."""
+    shown = wrapped(f"{question} [y/N]", 0, stream=sys.stderr)
+    return click.confirm(shown, default=False, show_default=False, err=True)
+
+
 def interactive() -> bool:
     """True when there is a person to ask."""
     return sys.stdin.isatty() and sys.stderr.isatty()

@@ -16,12 +16,14 @@ import click
 from rappd.cli.console import (
     arrow,
     command,
+    confirmed,
     interactive,
     print_json,
     print_out,
     print_status,
     status_mark,
     strip_control,
+    wrapped,
 )
 from rappd.errors import ConfirmationNeededError
 
@@ -65,7 +67,7 @@ class Printer:
         """The answer of a person. Raises ``ConfirmationNeededError`` that says ``undone`` where nobody can be asked."""
         if not self.asks:
             raise ConfirmationNeededError(undone, do=do)
-        return click.confirm(question, default=False, err=True)
+        return confirmed(question)
 
 
 class JsonPrinter(Printer):
@@ -101,6 +103,6 @@ JSON = json_option()
 
 def show_sentence(text: str, then: str = "") -> None:
     """✓ and a sentence; below it the command that may come ``then``."""
-    print_out(f"{status_mark('good')} {strip_control(text)}")
+    print_out(f"{status_mark('good')} {wrapped(strip_control(text), 2)}")
     if then:
         print_out(f"  {arrow()} {command(then)}")

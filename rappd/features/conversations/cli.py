@@ -27,6 +27,7 @@ from rappd.cli.console import (
     status_mark,
     strip_control,
     terminal_width,
+    wrapped,
 )
 from rappd.cli.formatting import count, took
 from rappd.cli.printer import Printer, json_option
@@ -46,7 +47,7 @@ _HELP = """\
 /help    this list
 /new     forget this conversation and start anew
 /agents  what I can use
-/model   which model answers here; /model NAME chooses another, auto the usual one
+/model   which model answers here; /model NAME: another, auto: the usual
 /exit    leave (or Ctrl-D); Ctrl-C stops an answer"""
 _KEYS = "/help  /exit"
 _REMEMBERED = 200  # messages that go along as history
@@ -294,7 +295,7 @@ def _is_order(talk: _ChatSession, text: str) -> bool:
     """Carries out a command of the conversation; False when the line is none."""
     match text:
         case "/help":
-            print_out(_HELP)
+            print_out(wrapped(_HELP, 0))
         case "/new":
             talk.begin_anew()
             print_out(dim("A new conversation."))
@@ -306,7 +307,7 @@ def _is_order(talk: _ChatSession, text: str) -> bool:
         case _ if text.startswith("/model "):
             print_out(dim(f"{strip_control(talk.choose_model(text.split(maxsplit=1)[1]))} answers here."))
         case _ if re.fullmatch(r"/\w+", text):
-            print_out(f"{text} is none of these:\n{_HELP}")
+            print_out(wrapped(f"{text} is none of these:\n{_HELP}", 0))
         case _:
             return False
     return True

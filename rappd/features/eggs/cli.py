@@ -5,6 +5,7 @@ Works with the daemon down.
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import click
 
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.completion_names import twin_names
-from rappd.cli.console import dim, print_err, print_out
+from rappd.cli.console import dim, print_err, print_out, wrapped
 from rappd.cli.formatting import count, tilde
 from rappd.cli.printer import JSON, Printer
 from rappd.daemon.home import Home
@@ -63,7 +64,7 @@ def pack(name: str, form: str, item: str, into: str, to: str, printer: Printer, 
         raise UsageProblemError(
             "This home lies on a disk that is read-only.", do="--output FILE, on another disk"
         )
-    printer.note(print_err, dim(NEVER_READ))
+    printer.note(print_err, dim(wrapped(NEVER_READ, 0, stream=sys.stderr)))
     given = {"twin": name, "form": form, "item": item, "into": into, "to": to, **how}
     with secrets_listed(printer):
         found = followed(

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import click
 
 from rappd.cli.command_parameters import Option, cli_command
-from rappd.cli.console import print_out, strip_control
+from rappd.cli.console import confirmed, print_out, strip_control
 from rappd.cli.formatting import ago, count, tilde
 from rappd.cli.home_client import HomeClient
 from rappd.cli.printer import Printer, show_sentence
@@ -168,7 +168,7 @@ def _trusting(path: Path, fingerprint: str, *, ask: bool) -> Iterator[bool]:
         return
     who = strip_control(known["signed"]).removeprefix("signed by ")
     question = f"Trust {who}, from now on? What it signs runs here at once."
-    if ask and not click.confirm(question, default=False, err=True):
+    if ask and not confirmed(question):
         yield False
         return
     home = HomeClient(Home.here())

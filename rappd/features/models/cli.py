@@ -13,7 +13,7 @@ import click
 from envelopes.errors import ReportableError
 from rappd.cli.command_group import SuggestingGroup
 from rappd.cli.completion_names import twin_names
-from rappd.cli.console import command, dim, print_err, print_out, status_mark, strip_control, utf8
+from rappd.cli.console import arrow, command, dim, print_err, print_out, status_mark, strip_control, utf8
 from rappd.cli.printer import Printer, json_option
 from rappd.cli.progress import Progress, progress
 from rappd.control_client import ControlClient, ResponseError
@@ -52,6 +52,8 @@ def list_(printer: Printer) -> None:
 
 def _show(status: dict[str, Any], found: dict[str, Any]) -> None:
     print_out(f"Model  {strip_control(thinking(status))}")
+    if not status["has_model"] and not (found["local"] or {}).get("offered"):
+        print_out(f"  {arrow()} start Ollama, or {command('rappd models connect')}")
     if status.get("helped"):
         never = command("rappd config set models.help never")
         print_out(f"          {dim(f'helped by keyword matching; not to be: {never}')}")

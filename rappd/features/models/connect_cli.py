@@ -10,7 +10,7 @@ import click
 from agents.providers.model_names import nearest
 from agents.providers.urls import has_login
 from rappd.cli.command_parameters import cli_command
-from rappd.cli.console import command, dim, print_err, print_out, print_status, status_mark, strip_control
+from rappd.cli.console import dim, print_err, print_out, print_status, status_mark, strip_control
 from rappd.cli.printer import Printer
 from rappd.control_client import ControlClient
 from rappd.daemon.home import Home
@@ -135,10 +135,7 @@ def _tell_of_local(servers: dict[str, Any]) -> None:
     for one in servers["local"]["servers"]:
         if one["models"] and not one["agent"] and one["server"] != servers["local"]["accepted"]:
             name = "A model server" if one["name"] == "local model" else one["name"]
-            print_out(
-                f"{status_mark('note')} {strip_control(name)} answers here, at {strip_control(one['where'])}. "
-                f"Use it: {command('rappd models use local')}"
-            )
+            print_status("note", f"{name} answers here, at {one['where']}.", "rappd models use local")
 
 
 def _pick(models: list[str], usual: str) -> str:

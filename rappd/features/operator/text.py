@@ -164,13 +164,9 @@ def local_models(found: dict[str, Any]) -> None:
     local = found.get("local_models") or {}
     if offered := local.get("offered"):
         server = f"{offered['where']} ({strip_control(offered['name'])}, {strip_control(offered['model'])})"
-        print_out(
-            f"{status_mark('note')} A model server answers at {server}. Use it: {command('rappd models use local')}"
-        )
+        print_status("note", f"A model server answers at {server}.", "rappd models use local")
     for server in local.get("refused", ()):
-        print_out(
-            f"{status_mark('bad')} {strip_control(server)} is an agent's process; it is not used: {command('rappd doctor')}"
-        )
+        print_status("bad", f"{server} is an agent's process; it is not used.", "rappd doctor")
 
 
 def _over_ssh(port: int, *, attached: bool) -> None:

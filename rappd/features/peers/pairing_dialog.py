@@ -13,7 +13,16 @@ from typing import Any
 import click
 
 from envelopes.errors import ReportableError
-from rappd.cli.console import command, interactive, plain, print_err, print_out, status_mark, strip_control
+from rappd.cli.console import (
+    command,
+    interactive,
+    plain,
+    print_err,
+    print_out,
+    status_mark,
+    strip_control,
+    wrapped,
+)
 from rappd.cli.printer import Printer
 from rappd.cli.progress import progress
 from rappd.control_client import ControlClient
@@ -149,7 +158,7 @@ class PairingDialog:
     def _asked(self, question: str, answers: dict[str, Any]) -> Any:
         """The answer, typed; meanwhile the daemon is asked whether the pairing goes on. Raises ``_PromptInterruptedError``."""
         while True:
-            sys.stderr.write(plain(question, sys.stderr))
+            sys.stderr.write(f"{plain(wrapped(question.rstrip(), 0, stream=sys.stderr), sys.stderr)} ")
             sys.stderr.flush()
             while not select.select([sys.stdin], [], [], _LOOK_SECONDS)[0]:
                 row = self._now()
@@ -196,7 +205,8 @@ def typed_at_once(question: str) -> str:
     if not interactive():
         return "friend"
     while True:
-        word = click.prompt(question.rstrip(), prompt_suffix=" ", err=True, default="", show_default=False)
+        shown = wrapped(question.rstrip(), 0, stream=sys.stderr)
+        word = click.prompt(shown, prompt_suffix=" ", err=True, default="", show_default=False)
         if found := _WHOSE.get(word.strip().lower()):
             return found
 

@@ -13,7 +13,7 @@ from neighborhoods.snapshot.snapshot_folder import SnapshotFolder
 from neighborhoods.snapshot.token_uses import TokenUses
 from rappd.cli.command_parameters import cli_command
 from rappd.cli.completion_names import peer_names
-from rappd.cli.console import arrow, command, print_out, status_mark, strip_control, wrapped
+from rappd.cli.console import arrow, command, confirmed, print_out, status_mark, strip_control, wrapped
 from rappd.cli.formatting import count
 from rappd.cli.home_client import HomeClient
 from rappd.cli.printer import Printer
@@ -64,7 +64,7 @@ def ask_for_tokens(
     for use in found["unasked"]:
         variable, host = use["variable"], use["host"]
         question = f"peers.json sends the value of {variable} to {host} for {strip_control(use['member'])}. Allow it?"
-        if click.confirm(question, default=False, err=True):
+        if confirmed(question):
             TokenUses(Home.here().token_uses).allow(variable, host)
 
 

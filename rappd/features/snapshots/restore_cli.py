@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from rappd.cli.command_parameters import cli_command
-from rappd.cli.console import print_out
+from rappd.cli.console import confirmed, print_out
 from rappd.cli.home_client import HomeClient
 from rappd.cli.printer import JSON, Printer
 from rappd.cli.progress import progress
@@ -104,7 +104,7 @@ def hatch_snapshot(
                     code="unconfirmed",
                 )
             show_restore_plan(planned, path=path)
-            if not click.confirm("Write to these machines?", default=False, err=True):
+            if not confirmed("Write to these machines?"):
                 print_out("Nothing was written.")
                 return 0
         approved = planned["digest"]

@@ -33,7 +33,7 @@ def fresh(make_daemon: Callable[..., RunningDaemon], model: FakeModel) -> Runnin
 def test_start_tells_of_the_server_and_asks_nothing(fresh: RunningDaemon, model: FakeModel) -> None:
     terminal = Terminal(fresh, "start")
     seen = terminal.read_until(lambda seen: "rappd models use local" in seen.text)
-    line = f"A model server answers at 127.0.0.1:{model.port} (local model, small). Use it:"
+    line = f"A model server answers at 127.0.0.1:{model.port} (local model, small)"
     assert line in " ".join(seen.text.split())
     assert "none (keyword matching)" in seen.text
     terminal.send(signal.SIGINT)

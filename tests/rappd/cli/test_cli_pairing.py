@@ -23,7 +23,8 @@ On pi type: rappd peers pair desk
   {words}
 
 Do the words on pi match? [y/N] y
-Is pi [m]ine (may use all approved agents) or a [f]riend's (may only send you eggs)? mine
+Is pi [m]ine (may use all approved agents) or a [f]riend's (may only send you
+eggs)? mine
 ✓ Paired. Undo: rappd peers revoke pi
   Run code in its eggs without asking: rappd egg signers --trust pi"""
 ANSWERS = """\
@@ -32,7 +33,8 @@ desk (127.0.0.1) wants to pair.
   {words}
 
 Do the words on desk match? [y/N] y
-Is desk [m]ine (may use all approved agents) or a [f]riend's (may only send you eggs)? friend
+Is desk [m]ine (may use all approved agents) or a [f]riend's (may only send you
+eggs)? friend
 ✓ Paired. Undo: rappd peers revoke desk"""
 DIFFER = "✗ The words differ; nothing was paired\n  → Retry once, then change network"
 
@@ -80,12 +82,12 @@ def test_same_command_on_both_sides_pairs(both: Both) -> None:
     answers = Terminal(pi, "peers", "pair", "desk")
     assert words_of(asked(answers)) == words
     asks.type("y\n")
-    asked(asks, "(may only send you eggs)?")
+    asked(asks, "eggs)?")
     asks.type("mine\n")
     asks.read_until(lambda seen: "Waiting for the yes on pi, 1:" in seen.raw)
     assert desk.trusted() == pi.trusted() == set(), "one yes is not enough"
     answers.type("y\n")
-    asked(answers, "(may only send you eggs)?")
+    asked(answers, "eggs)?")
     answers.type("friend\n")
     ended, other = answers.to_end(), asks.to_end()
     assert (ended.code, ended.text) == (0, ANSWERS.format(words=words))
@@ -126,9 +128,9 @@ def test_what_is_no_answer_is_asked_again(both: Both) -> None:
     asks.type("perhaps\n")
     asks.read_until(lambda seen: seen.text.count("[y/N]") == 2)
     asks.type("y\n")
-    asked(asks, "(may only send you eggs)?")
+    asked(asks, "eggs)?")
     asks.type("ours\n")
-    asks.read_until(lambda seen: seen.text.count("(may only send you eggs)?") == 2)
+    asks.read_until(lambda seen: seen.text.count("eggs)?") == 2)
     asks.send(signal.SIGINT)
     assert asks.to_end().code == 130
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 from fixtures.running_daemon import RunningDaemon
-from fixtures.terminal import Seen, on_terminal
+from fixtures.terminal import Seen, Terminal, on_terminal
 
 from rappd.cli.tables import cells
 
@@ -124,3 +125,26 @@ def test_a_pipe_gets_plain_text_of_eighty_columns(busy: RunningDaemon) -> None:
     assert "\r" not in listed.stdout + listed.stderr
     assert max(map(cells, listed.stdout.split("\n\n")[0].splitlines())) <= 80
     assert listed.stderr == "", "no progress without a terminal"
+
+
+@pytest.mark.parametrize("columns", [80, 60])
+def test_questions_and_notes_are_broken_at_words(busy: RunningDaemon, tmp_path: Path, columns: int) -> None:
+    asks = Terminal(busy, "peers", "legacy", "open", "192.168.178.201", "192.168.178.202", columns=columns)
+    asks.read_until(lambda seen: "[y/N]" in seen.text)
+    asks.type("n\n")
+    packs = on_terminal(busy, "egg", "pack", "-o", str(tmp_path / "b.egg"), columns=columns)
+    made = on_terminal(busy, "neighborhood", "create", f"the garden behind {columns} houses", columns=columns)
+    helped = Terminal(busy, "chat", columns=columns)
+    helped.type("/help\n/exit\n")
+    for seen in (asks.to_end(), packs, made, helped.to_end()):
+        assert [line for line in seen.lines if cells(line) > columns and str(tmp_path) not in line] == []
+
+
+def test_models_that_are_none_come_with_a_way_to_one(busy: RunningDaemon, idle: RunningDaemon) -> None:
+    idle.environment.pop("LLM_FAKE")
+    idle.start()
+    try:
+        assert "→ start Ollama, or rappd models connect" in on_terminal(idle, "models", "list").text
+    finally:
+        idle.stop()
+    assert "rappd models connect" not in on_terminal(busy, "models", "list").text
