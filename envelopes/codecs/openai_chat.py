@@ -32,6 +32,10 @@ _HANDED_ON = (
     *("parallel_tool_calls", "top_k", "min_p"),
 )
 """Fields that go to the model server as they are, where it takes them."""
+_NUMBERS = (
+    *("temperature", "top_p", "presence_penalty", "frequency_penalty", "max_tokens", "max_completion_tokens"),
+    *("max_output_tokens", "max_tool_calls"),
+)
 _TYPES = {400: "invalid_request_error", 401: "authentication_error", 403: "permission_error"}
 _FINISHES = {"length": "length", "filter": "content_filter"}
 
@@ -108,7 +112,10 @@ def decode(body: dict[str, Any]) -> OpenAIRequest:
 
 
 def refuse_unsupported(body: Mapping[str, Any]) -> None:
-    """Raises ``UnsupportedFieldError`` for fields that would change what is answered, and cannot."""
+    """Raises ``UnsupportedFieldError`` for fields that would change what is answered, and cannot.
+
+    Raises ``MalformedError`` for numbers that are none: the model server would refuse all of it.
+    """
     n = body.get("n")
     if n is not None and (type(n) is not int or n != 1):
         raise UnsupportedFieldError("n: one answer at a time is given", do="Leave n out, or send 1.", key="n")
@@ -124,6 +131,9 @@ def refuse_unsupported(body: Mapping[str, Any]) -> None:
         )
     if body.get("audio"):
         raise UnsupportedFieldError("audio: answers are text", do="Leave it out.", key="audio")
+    for field in _NUMBERS:
+        if body.get(field) is not None and type(body[field]) not in (int, float):
+            raise MalformedError(f"{field} must be a number", do="Send one, or leave it out.", key=field)
 
 
 def text_of(body: Mapping[str, Any], field: str) -> str:

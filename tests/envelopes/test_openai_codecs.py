@@ -183,6 +183,18 @@ def test_a_model_is_offered_no_tool_beyond_the_allowed_ones() -> None:
     assert none.program.tools == ()
 
 
+@pytest.mark.parametrize("decode", [openai_chat.decode, openai_responses.decode])
+@pytest.mark.parametrize("wrong", ["hot", True, [1], {}])
+def test_a_number_that_is_none_is_refused_by_its_name(decode: Decode, wrong: Any) -> None:
+    asked = {"messages": [user("hi")], "input": "hi"}
+    for field in ("temperature", "top_p", "max_tokens", "max_output_tokens", "frequency_penalty"):
+        for fits in (None, 1, 0.5):
+            decode({**asked, field: fits})
+        with pytest.raises(MalformedError) as refused:
+            decode({**asked, field: wrong})
+        assert refused.value.key == field
+
+
 def test_a_response_repeats_the_format_and_the_truncation_that_were_asked_for() -> None:
     form = {"type": "json_schema", "name": "place", "schema": {"type": "object"}}
     asked = {"input": "hi", "text": {"format": form, "verbosity": "low"}, "truncation": "auto"}
