@@ -22,6 +22,7 @@ export class Link {
 
   /** As `fetch`, for a GET or a POST. */
   fetch = (path, { method = "GET", headers = {}, body, signal } = {}) => {
+    if (signal?.aborted) return Promise.reject(signal.reason);
     if (!this.#frames) return Promise.reject(new TypeError("The computer is not connected."));
     const text = body ? new TextDecoder().decode(body) : "";
     const parts = [];
@@ -32,7 +33,6 @@ export class Link {
       this.#open.set(id, request);
       signal?.addEventListener("abort", () => this.#drop(id, signal.reason));
       this.#send({ type: "ask", id, method, path, text: parts[0], more: parts.length > 1, last: headers["Last-Event-ID"] ?? "" });
-      if (signal?.aborted) this.#drop(id, signal.reason);
     });
   };
 

@@ -151,6 +151,7 @@ async function talk(device, frames) {
     session.again();
   };
   const session = new Session(device, () => {
+    if (["removed", "stopped", "replaced"].includes(session.state)) shown?.rest();
     if (session.state === "removed") removed();
     else if (session.state === "stopped") stopped(again);
     else if (session.state === "replaced") replaced(device.machine, again);
@@ -159,6 +160,7 @@ async function talk(device, frames) {
   shown = view(session, device.machine, {
     onLeave: async () => {
       session.leave();
+      shown.rest();
       await forgetAll();
       show("You left.", element("p", { className: "hint" }, "To come back, ask for a new QR code."));
     },

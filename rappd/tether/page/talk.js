@@ -8,7 +8,7 @@ import { forgets, isBlocked, keep } from "./storage.js";
 import { waiting } from "./waiting.js";
 import { composer } from "./web/components/chat/composer.js";
 import { conversationWith } from "./web/components/chat/conversation.js";
-import { resume, send } from "./web/components/chat/turn-request.js";
+import { resume, send, suspend } from "./web/components/chat/turn-request.js";
 import { conversations, openConversation } from "./web/components/conversations/conversations-state.js";
 import { turnList } from "./web/components/conversations/turn-list.js";
 import { twins } from "./web/components/twins/twins-state.js";
@@ -175,6 +175,8 @@ export function talk(session, machine, { onLeave }) {
     if (session.kind) place();
     view.update();
   };
+  // What is answered is read in another tab, or no more.
+  view.rest = suspend;
   daemon.start();
   twins.start();
   return view;

@@ -126,3 +126,42 @@ def test_tab_that_goes_on_opens_conversations_and_keeps_what_was_written(
         expect(page.locator(".turn .answer")).to_have_text(answer)
     assert page.evaluate("history.length") == steps, "a step back leads out of the talk, not to nothing"
     assert phone.errors == []
+
+
+def test_answer_goes_on_in_the_tab_that_took_over(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna")
+    fake_model.pieces, fake_model.pause = [f"word{n} " for n in range(60)], 0.05
+    fake_model.will(says("never said whole"))
+    phone.ask("tell me a lot")
+    expect(page.locator(".turn .answer")).to_contain_text("word5 ")
+    other = phone.context.new_page()
+    other.goto(page.url)
+    expect(other.locator(".turn .answer")).to_contain_text("word59 ")
+    expect(other.locator(".turn .foot")).to_be_visible()
+    page.get_by_role("button", name="Go on here").click()
+    expect(page.locator(".turn .answer")).to_contain_text("word59 ")
+    expect(page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    assert phone.errors == []
+
+
+def test_stop_while_the_computer_is_away_stops_and_the_page_goes_on(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna")
+    fake_model.hang = True
+    phone.ask("tell me a lot")
+    thinking.wait_for(fake_model.reached.is_set)
+    thinking.stop()
+    expect(page.locator(".bar .state")).to_have_text("○ not connected")
+    page.get_by_role("button", name="Stop", exact=True).click()
+    expect(page.locator(".turn .after")).to_contain_text("Stopped.")
+    fake_model.hang = False
+    fake_model.will(says("I am back."))
+    thinking.start()
+    expect(page.locator(".bar .state")).to_have_text("● connected")
+    phone.ask("and now?")
+    expect(page.locator(".turn .answer").last).to_have_text("I am back.")

@@ -12,6 +12,8 @@ const STOP_MS = 4000;
 const EMPTY_ENDS = 4;
 const SEEN_BY_ALL_MS = 1000; // what one tab stores reaches the others later than a lock that it gives up
 
+const SUSPENDED = new DOMException("Another page reads on.", "AbortError");
+
 const reading = new Map(); // turn id → AbortController of the stream being read
 
 /**
@@ -31,6 +33,11 @@ export function resume() {
     const turn = conversation.current;
     if (turn && !reading.has(turn.id)) carry(conversation, turn);
   }
+}
+
+/** Leaves the answers under way to another page of this browser, until `resume`. */
+export function suspend() {
+  for (const control of reading.values()) control.abort(SUSPENDED);
 }
 
 /** Stops the running answer, on the daemon too. */
@@ -69,7 +76,7 @@ async function read(conversation, turn) {
   let attempt = 0;
   let emptyEnds = 0;
   try {
-    while (turn === conversation.current) {
+    while (turn === conversation.current && !control.signal.aborted) {
       const before = turn.lastId;
       try {
         if (await readOnce(conversation, turn, emptyEnds === 0, control.signal)) break;
@@ -90,7 +97,7 @@ async function read(conversation, turn) {
     reading.delete(turn.id);
     conversation.removeEventListener("replaced", left);
     if (conversation.carried === turn) conversation.carried = null;
-    if (conversation.turns.includes(turn)) finish(conversation, turn);
+    if (conversation.turns.includes(turn) && control.signal.reason !== SUSPENDED) finish(conversation, turn);
   }
 }
 
