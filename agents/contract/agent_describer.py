@@ -18,6 +18,7 @@ import orjson
 from agents.contract.agent import QUARANTINED_CODE, Agent, Failure, FileState, Key, needs_trust
 from agents.contract.declared_needs import Declared, declared_in
 from agents.contract.file_discovery import AgentFile
+from agents.contract.good_versions import GoodVersions
 from agents.contract.imported_files import Neighbours
 from agents.contract.may_run import SHIPPED, Allowed, Refused, Trust, Verdict
 from agents.contract.shipped_descriptions import description_of, needs_of
@@ -115,6 +116,7 @@ class AgentDescriber:
     ) -> None:
         self._pools = pools
         self._storage = storage
+        self._good_versions = GoodVersions(storage.files, storage.kept)
         self._trust = trust
         self._installer = installer
 
@@ -179,7 +181,7 @@ class AgentDescriber:
 
     async def _from_copy(self, broken: CheckedFile, outcome: dict[str, Any]) -> FileState | None:
         """The last good version of a file that is broken at the start, if a copy of it was kept that may run."""
-        kept = await in_file_pool(self._newest_copy, broken.key)
+        kept = await in_file_pool(self._good_versions.newest, *broken.key)
         copy = AgentFile(broken.file.rel, broken.file.path, _NO_STAMP, self._storage.files)
         earlier = await in_file_pool(self.check, broken.key, copy, kept)
         if not earlier.content or not isinstance(earlier.verdict, Allowed) or earlier.declared.fault:
@@ -305,7 +307,7 @@ class AgentDescriber:
         agents: list[Agent] = []
         good_since = 0.0
         if not _is_broken(outcome):
-            kept = self._keep_copy(one) if origin != SHIPPED else ""
+            kept = self._good_versions.keep(*one.key, one.sha256, one.content) if origin != SHIPPED else ""
             agents, good_since = self._agents_of(one, outcome, kept), time.time()
         elif before is not None:
             agents, good_since = before.agents, before.good_since
@@ -348,39 +350,6 @@ class AgentDescriber:
             )
             for item in outcome.get("agents", ())
         ]
-
-    def _copies(self, key: Key) -> Path:
-        """The folder with the copies of a file's good versions."""
-        origin, rel = key
-        return self._storage.kept / hashlib.sha256(f"{origin}\n{rel}".encode()).hexdigest()[:16]
-
-    def _newest_copy(self, key: Key) -> Path:
-        """The newest copy, which need not be there."""
-        folder = self._copies(key)
-        found = self._storage.files.files(folder, lambda name: name.endswith(".py"), lambda _: False)
-        newest = max(found, key=lambda one: one[1].st_mtime_ns, default=None)
-        return folder / newest[0] if newest else _single(folder)
-
-    def _keep_copy(self, one: CheckedFile) -> str:
-        """The path of a copy of this version. The one before stays: a call of it may have begun."""
-        files, folder = self._storage.files, self._copies(one.key)
-        target = folder / f"{one.sha256[:16]}.py"
-        stay = {target.name, self._newest_copy(one.key).name}
-        try:
-            files.write_unsynced(target, one.content)
-            for name in files.names(folder):
-                if name not in stay:
-                    files.remove(folder / name, missing_ok=True)
-            files.remove(_single(folder), missing_ok=True)
-        except OSError as error:
-            log.warning("no copy of %s kept: %s", one.file.rel, error)
-            return ""
-        return str(target)
-
-
-def _single(folder: Path) -> Path:
-    """The only copy of a file, as earlier versions of rappd kept it."""
-    return folder.with_suffix(".py")
 
 
 async def _at_hand(outcome: dict[str, Any]) -> dict[str, Any]:
