@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from functools import cache, partial
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -43,7 +43,13 @@ def handler_itself(handler: Any) -> Any:
 
 def later(made: Callable[[], Handler]) -> Handler:
     """A handler that the first request makes."""
-    itself = cache(made)
+    handler: Handler | None = None
+
+    def itself() -> Handler:
+        nonlocal handler
+        if handler is None:
+            handler = made()
+        return handler
 
     async def answer(request: web.Request) -> web.StreamResponse:
         return await itself()(request)

@@ -10,12 +10,19 @@ import pytest
 from fixtures.running_daemon import RunningDaemon, agent_source
 
 from tests.rappd.cli.gardener import Gardener
+from tests.rappd.cli.module_traps import Traps, make_traps
 
 
 @pytest.fixture
 def idle(make_daemon: Callable[..., RunningDaemon]) -> RunningDaemon:
     """A home whose daemon is not running."""
     return make_daemon("idle", LLM_FAKE="1", RAPPD_NAME="desk")
+
+
+@pytest.fixture
+def traps(tmp_path: Path) -> Traps:
+    """A folder of traps, and the file in which each writes its name when it is run."""
+    return make_traps(tmp_path)
 
 
 @pytest.fixture

@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from agents.runtimes.python.pools.started_processes import descendants
+from tests.rappd.cli.module_traps import MODULE, SCRIPT, Traps
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -37,14 +39,27 @@ TOLD = [
 class Demo:
     """A run of ``rappd demo``, and every process that ever descended from it."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        command: Sequence[str] = MODULE,
+        where: Path = Path("/"),
+        **more: str,
+    ) -> None:
         self.folder = folder
         self.ever: set[tuple[int, str]] = set()
         environment = {key: value for key, value in os.environ.items() if not key.startswith("RAPP")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rappd", "demo", *arguments],
-            env={**environment, "TMPDIR": str(folder), "HOME": str(folder / "nobody"), "LANG": "C.UTF-8"},
-            cwd="/",
+            [*command, "demo", *arguments],
+            env={
+                **environment,
+                "TMPDIR": str(folder),
+                "HOME": str(folder / "nobody"),
+                "LANG": "C.UTF-8",
+                **more,
+            },
+            cwd=where,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -99,9 +114,20 @@ def _gone(demo: Demo) -> None:
     assert list(demo.folder.iterdir()) == []
 
 
-def test_the_story_is_told_step_by_step_and_leaves_nothing(tmp_path: Path) -> None:
-    demo = Demo(tmp_path)
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """The folder in which a demonstration has its homes."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    return folder
+
+
+def test_the_story_is_told_step_by_step_and_leaves_nothing(empty: Path, traps: Traps) -> None:
+    """As a script, in a folder whose files have the names of modules: none of them is imported."""
+    where, marker = traps
+    demo = Demo(empty, command=SCRIPT, where=where, PYTHONPATH="")
     out, err = demo.to_end()
+    assert not marker.exists(), marker.read_text()
     assert demo.process.returncode == 0, err
     *steps, blank, closing = out.splitlines()
     assert blank == ""
@@ -113,9 +139,13 @@ def test_the_story_is_told_step_by_step_and_leaves_nothing(tmp_path: Path) -> No
     _gone(demo)
 
 
-def test_as_json_it_counts_and_every_call_has_its_end(tmp_path: Path) -> None:
-    demo = Demo(tmp_path, "--json")
+def test_as_json_it_counts_and_every_call_has_its_end(empty: Path, traps: Traps) -> None:
+    """As a module, in such a folder, which ``PYTHONPATH`` names."""
+    where, marker = traps
+    (where / "rappd.py").unlink()
+    demo = Demo(empty, "--json", where=where, PYTHONPATH=str(where))
     out, err = demo.to_end()
+    assert not marker.exists(), marker.read_text()
     assert demo.process.returncode == 0, err
     counted = json.loads(out)["demo"]
     calls = counted["calls"]

@@ -3,13 +3,13 @@
 A program that rappd starts has two protections: ``-I``, and the working directory ``/``. The first is tried by
 what happens, with ``PYTHONPATH`` besides; the second by what the kernel says of the processes. The command
 itself has one, ``rappd.__main__``. ``rappd.py`` is no trap for ``python -m rappd``, which is Python's to find.
+``test_cli_demo.py`` plays the demonstration in such a folder.
 """
 
 from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,22 +18,7 @@ from fixtures.running_daemon import RunningDaemon, agent_source
 
 from agents.programs import programs
 from agents.runtimes.python.pools.started_processes import children
-
-TRAPS = ("twins", "agents", "envelopes", "neighborhoods", "json", "asyncio", "random", "sqlite3", "click")
-SCRIPT = [str(Path(sys.executable).parent / "rappd")]
-MODULE = [sys.executable, "-m", "rappd"]
-
-Traps = tuple[Path, Path]
-
-
-@pytest.fixture
-def traps(tmp_path: Path) -> Traps:
-    """A folder of traps, and the file in which each writes its name when it is run."""
-    folder, marker = tmp_path / "traps", tmp_path / "marker"
-    folder.mkdir()
-    for name in (*TRAPS, "rappd"):
-        (folder / f"{name}.py").write_text(f"open({str(marker)!r}, 'a').write('{name}\\n')\n")
-    return folder, marker
+from tests.rappd.cli.module_traps import MODULE, SCRIPT, TRAPS, Traps
 
 
 def _all_commands(command: list[str], home: RunningDaemon, folder: Path, marker: Path, **more: str) -> None:
@@ -84,27 +69,6 @@ def test_pythonpath_brings_no_trap_into_what_rappd_starts(
     folder, marker = traps
     (folder / "rappd.py").unlink()
     _all_commands(SCRIPT, make_daemon(), folder, marker, PYTHONPATH=f":.:{folder}")
-
-
-@pytest.mark.parametrize("command", [SCRIPT, MODULE], ids=["script", "module"])
-def test_demo_imports_nothing_from_the_current_folder(
-    make_daemon: Callable[..., RunningDaemon], traps: Traps, command: list[str]
-) -> None:
-    folder, marker = traps
-    if command is MODULE:
-        (folder / "rappd.py").unlink()
-    environment = {**make_daemon().environment, "PYTHONPATH": "" if command is SCRIPT else str(folder)}
-    done = subprocess.run(
-        [*command, "demo"],
-        env=environment,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert not marker.exists(), marker.read_text()
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_python_of_programs_imports_nothing_from_its_folder(traps: Traps) -> None:
