@@ -11,7 +11,7 @@ import orjson
 from fixtures.loopback_server import FakeModel
 from fixtures.running_daemon import RunningDaemon, agent_source
 
-from agents.providers import first_text
+from agents.providers import constant_text
 
 ASKS = """
         from utils.llm import call_llm
@@ -100,12 +100,12 @@ def test_each_question_to_a_model_begins_with_the_constant_text(make_daemon, fak
     )
     asked = len(fake_model.asked)
     assert asked == 3
-    assert daemon.get("/health").json()["first_text"] == first_text.SHA256
+    assert daemon.get("/health").json()["first_text"] == constant_text.SHA256
     for body in fake_model.asked:
         first = body["messages"][0]
-        assert first["role"] == "system" and first["content"].startswith(first_text.TEXT)
+        assert first["role"] == "system" and first["content"].startswith(constant_text.TEXT)
     assert "You are a king." in fake_model.system(0) and "Be brief." in fake_model.system(1)
 
 
 def test_the_constant_text_is_short() -> None:
-    assert len(first_text.TEXT) <= 400
+    assert len(constant_text.TEXT) <= 400
