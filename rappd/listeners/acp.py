@@ -237,7 +237,7 @@ class AcpConnection:
         return await self._modes(target.id)
 
     async def _list(self, call: RpcCall) -> dict[str, Any]:
-        wanted = acp.text_of(call, "cwd") if call.params.get("cwd") is not None else None
+        wanted = acp.absolute_folder(call) if call.params.get("cwd") is not None else None
         before = jsonrpc.cursor(call)
         rows: list[dict[str, Any]] = []
         while True:

@@ -199,6 +199,7 @@ def test_a_twin_is_a_mode(node: Node) -> None:
         ("nothing/here", {}, -32601),
         ("initialize", {"protocolVersion": "1"}, -32602),
         ("session/new", {"cwd": "relative", "mcpServers": []}, -32602),
+        ("session/list", {"cwd": "relative"}, -32602),
         ("session/load", {"sessionId": "unknown", "cwd": "/tmp"}, -32002),
         ("session/list", {"cursor": "x"}, -32602),
         ("session/list", {"cwd": 7}, -32602),
