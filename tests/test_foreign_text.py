@@ -25,7 +25,7 @@ from agents.runtimes.lispy.errors import LispyError
 from agents.runtimes.lispy.limits import Limits
 from agents.runtimes.lispy.reader import read as read_lispy
 from envelopes.codecs import a2a, a2a_cards, jsonrpc, wire
-from envelopes.codecs.bounded_json import bounded_json, list_parts, object_parts
+from envelopes.codecs.bounded_json import bounded_json, bounded_object, list_parts, object_parts
 from envelopes.codecs.jsonrpc import RpcError, id_in
 from envelopes.errors import BadCapabilityError, BadNodeCardError, MalformedError
 from envelopes.identity.capabilities import check
@@ -498,7 +498,9 @@ READERS = {
         (),
         (octets({"error": {"message": "x"}}),),
     ),
-    "list of a model server": Reader(json_http._object, (), (octets({"data": [{"id": "m"}]}),)),
+    "list of a model server": Reader(
+        partial(bounded_object, most_bytes=json_http._MOST_BYTES), (), (octets({"data": [{"id": "m"}]}),)
+    ),
     "LisPy": Reader(
         lambda raw: read_lispy(text(raw), Limits()),
         LispyError,
