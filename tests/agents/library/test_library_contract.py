@@ -1,8 +1,12 @@
+"""The contract that shipped agents keep, and their descriptions, known before any worker has loaded them."""
+
 from __future__ import annotations
 
 import ast
 import re
+import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +14,8 @@ import pytest
 
 import agents.library
 import agents.rapps
+from agents.contract import shipped_descriptions
+from agents.contract.file_discovery import find_shipped_files
 from agents.contract.manifest import essentials, find_manifest
 from agents.providers.offline.responses import imperative
 
@@ -78,3 +84,20 @@ def test_shipped_agent_has_a_line_for_people(path: Path) -> None:
     ordered = imperative(summary)
     assert ordered, "an answer says: I can …"
     assert not SECOND_VERB.search(ordered), "it says: I can log numbers and compare them"
+
+
+LIBRARY = Path(agents.library.__path__[0])
+
+
+def test_descriptions_are_those_of_the_files() -> None:
+    now = subprocess.run([sys.executable, "-m", "agents.library"], capture_output=True, check=True).stdout
+    assert shipped_descriptions.PATH.read_bytes() == now, "make descriptions"
+
+
+def test_each_shipped_file_is_known_and_a_changed_one_is_not() -> None:
+    files = find_shipped_files(LIBRARY)
+    for file in files:
+        known = shipped_descriptions.description_of(file.rel, sha256(file.content()).hexdigest())
+        assert known is not None and known["rel"] == file.rel and known["agents"], file.rel
+    changed = sha256(files[0].content() + b"\n").hexdigest()
+    assert shipped_descriptions.description_of(files[0].rel, changed) is None
