@@ -358,3 +358,33 @@ def test_long_names_right_to_left_text_and_double_size_stay_readable(
     assert send.evaluate("one => one.getBoundingClientRect().right <= innerWidth"), "Send is in sight"
     assert page.evaluate("document.documentElement.scrollWidth <= 195")
     assert phone.errors == []
+
+
+WIDE = f"""|{" column |" * 20}
+|{" --- |" * 20}
+|{" value |" * 20}
+
+```python
+total = {" + ".join(f"value_{n}" for n in range(60))}
+```
+"""
+KEPT = """scroller => { const boxes = [document.documentElement, document.querySelector(scroller)];
+    const wide = [...document.querySelectorAll(".scroll-table, .code-block pre")];
+    return [boxes.map(box => box.scrollWidth - box.clientWidth), wide.map(box => box.scrollWidth > box.clientWidth)]; }"""
+"""Pixels by which the screen moves sideways, and whether wide parts do so in themselves."""
+
+
+def test_wide_tables_and_long_lines_of_code_move_in_themselves(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna", session=True)
+    fake_model.will(says(WIDE), says(WIDE))
+    page.get_by_role("textbox", name="Message").fill("show it")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator(".events td")).to_have_count(20)
+    assert page.evaluate(KEPT, ".events") == [[0, 0], [True, True]]
+    phone.opens().get_by_role("button", name="New", exact=True).click()
+    phone.ask("show it")
+    expect(page.locator(".turn td")).to_have_count(20)
+    assert page.evaluate(KEPT, ".chat-scroll") == [[0, 0], [True, True]]

@@ -92,7 +92,7 @@ export function markdown(text, { final = true } = {}) {
     if (!WITHIN_TEXT.test(image.getAttribute("src") ?? "")) image.replaceWith(pictureElsewhere(image));
   }
   levelHeadings(fragment);
-  for (const table of fragment.querySelectorAll("table")) wrap(table, "table");
+  for (const table of fragment.querySelectorAll("table")) wrap(table);
   for (const block of fragment.querySelectorAll("pre")) {
     block.tabIndex = 0;
     if (final) addCopy(block);
@@ -182,8 +182,8 @@ function pictureElsewhere(image) {
   return place;
 }
 
-function wrap(element, className) {
-  const box = h("div", { class: `scroll-${className}`, tabindex: 0 });
+function wrap(element) {
+  const box = h("div", { class: "scroll-table", tabindex: 0 });
   element.replaceWith(box);
   box.append(element);
 }
