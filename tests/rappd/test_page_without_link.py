@@ -134,3 +134,13 @@ def test_page_without_operator_offers_nothing_that_is_refused(
         quiet.wait()
     assert refused == []
     assert thrown == []
+
+
+def test_page_without_operator_asks_for_no_agent_file(
+    make_daemon: Callable[..., RunningDaemon],
+) -> None:
+    daemon = make_daemon(LLM_FAKE="1").start()
+    with chromium() as browser:
+        page = browser.new_page()
+        page.goto(f"http://127.0.0.1:{daemon.port}/#/agents")
+        expect(page.get_by_text("None of your own yet.", exact=True)).to_be_visible()

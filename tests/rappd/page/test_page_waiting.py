@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from fixtures.chromium import FULL_CHROMIUM
+from fixtures.page_questions import SIDEWAYS
 from playwright.async_api import expect
 
 from tests.rappd.page.machine_rows import bodies, sent
@@ -85,6 +86,14 @@ async def test_phone_width_shows_the_count_at_more(site: Any) -> None:
         await page.get_by_role("button", name="More pages, 2 waiting for you").click()
         await page.get_by_role("menuitem", name="Waiting 2").click()
         await expect(page.locator("main h1")).to_have_text("Waiting for you")
+
+
+async def test_long_count_at_more_makes_no_narrow_page_wider(site: Any) -> None:
+    many = [{**LATE, "key": f"news:{number}"} for number in range(120)]
+    sent(site, "GET", "/waiting", 200, {"waiting": many})
+    async with site.opened(viewport={"width": 320, "height": 568}) as page:
+        await expect(page.get_by_role("button", name="More pages, 120 waiting for you")).to_be_visible()
+        assert await page.evaluate(SIDEWAYS) == []
 
 
 async def test_browser_tells_what_happens_once_it_may(site: Any) -> None:

@@ -1,5 +1,6 @@
 /** The lists of the page Agents: what waits, what is faulty, the owner's own, what came with rappd, apps. */
 
+import { daemon } from "../../lib/daemon-state.js";
 import { h } from "../../lib/dom.js";
 import { agentCard, stateOf } from "./agent-card.js";
 import { editPath } from "../../lib/router.js";
@@ -34,7 +35,7 @@ export function agentLists({ files, rapps, held = [], drafts = [] }, tryIt) {
         "p",
         { class: "plain" },
         every.length === 0 ? "No agents yet. " : "None of your own yet. ",
-        "Make one, or drop a file that ends in _agent.py or _listener.py here.",
+        daemon.operator && "Make one, or drop a file that ends in _agent.py or _listener.py here.",
       ),
     cartridges.length > 0 && [h("h2", {}, "Cartridges"), cards(cartridges)],
     rapps.length > 0 && [h("h2", {}, "Apps"), h("ul", { class: "cards" }, rapps.map(rapplicationCard))],
