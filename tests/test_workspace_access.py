@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -252,12 +253,14 @@ def _is_of_a_pool(of: ast.expr) -> bool:
     return ast.unparse(of) in ("self", "self._crew")
 
 
-def _modules() -> Iterator[tuple[str, list[tuple[int, str]]]]:
-    for package in PACKAGES:
-        for path in sorted((PROJECT / package).rglob("*.py")):
-            name = path.relative_to(PROJECT).as_posix()
-            if not name.startswith(IN_WORKERS):
-                yield name, list(unsafe_calls(path.read_text()))
+@cache
+def _modules() -> list[tuple[str, list[tuple[int, str]]]]:
+    paths = [path for package in PACKAGES for path in sorted((PROJECT / package).rglob("*.py"))]
+    return [
+        (name, list(unsafe_calls(path.read_text())))
+        for path in paths
+        if not (name := path.relative_to(PROJECT).as_posix()).startswith(IN_WORKERS)
+    ]
 
 
 def test_daemon_touches_workspaces_through_one_module() -> None:
