@@ -1,9 +1,8 @@
 /** Two eggs side by side: what differs, file by file. */
 
-import { Problem } from "../../lib/api.js";
 import { bytes, clock, count, onDay } from "../../lib/format.js";
 import { chooseEgg } from "./egg-import.js";
-import { uploadEgg, withSignatures } from "./egg-upload.js";
+import { discardEgg, uploadEgg, withSignatures } from "./egg-upload.js";
 import { fill, h, visuallyHidden } from "../../lib/dom.js";
 import { attemptIn } from "../ui/problem.js";
 import { progressLine } from "../ui/progress.js";
@@ -134,7 +133,7 @@ function slot(name, changed) {
 
   function close() {
     control?.abort();
-    if (self.egg?.id) forget(self.egg.id);
+    if (self.egg?.id) discardEgg(self.egg.id);
     self.egg = null;
     empty();
   }
@@ -206,14 +205,5 @@ async function unlessCancelled(work) {
   } catch (found) {
     if (found.name === "AbortError") return null;
     throw found;
-  }
-}
-
-/** Discards an uploaded egg; otherwise the daemon does so after a day. */
-async function forget(id) {
-  try {
-    await operations.eggs.discard({ id });
-  } catch (found) {
-    if (!(found instanceof Problem)) throw found;
   }
 }

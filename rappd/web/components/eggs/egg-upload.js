@@ -1,5 +1,6 @@
-/** Uploads an egg with its signature file. */
+/** Uploads an egg with its signature file, and discards one that was uploaded. */
 
+import { Problem } from "../../lib/api.js";
 import { eggs } from "../../lib/operations.js";
 
 const SIGNATURE = ".sig";
@@ -16,4 +17,13 @@ export function withSignatures(files) {
 export async function uploadEgg(file, signature, { moved, signal }) {
   const text = signature && (await signature.slice(0, LONGEST).text());
   return eggs.layDown({ name: file.name, ...(text && { signature: text }) }, file, { moved, signal });
+}
+
+/** Discards an uploaded egg; otherwise the daemon does so after a day. Where that fails, nothing is said. */
+export async function discardEgg(id) {
+  try {
+    await eggs.discard({ id });
+  } catch (found) {
+    if (!(found instanceof Problem)) throw found;
+  }
 }

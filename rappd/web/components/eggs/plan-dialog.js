@@ -4,7 +4,7 @@ import { Problem } from "../../lib/api.js";
 import { count } from "../../lib/format.js";
 import { openFiles } from "../cartridges/cartridge-opening.js";
 import { actionButton, fill, h } from "../../lib/dom.js";
-import { uploadEgg } from "./egg-upload.js";
+import { discardEgg, uploadEgg } from "./egg-upload.js";
 import { hatched } from "./hatch-notice.js";
 import { isHere, overwriteChoices, planRows, spokenRows } from "./plan-rows.js";
 import { planHead } from "./plan-head.js";
@@ -33,7 +33,7 @@ export function openPlan(file, decided, signature) {
       control.abort();
       try {
         // The next may be the same egg, which has the same id: it is not opened before this one is gone.
-        if (ident && !hatching && !kept) await discard(ident);
+        if (ident && !hatching && !kept) await discardEgg(ident);
       } finally {
         decided();
       }
@@ -54,7 +54,7 @@ export function openPlan(file, decided, signature) {
       ident = id;
       fill(heading, egg.name || file.name);
       if (dialog.open) planned(plan, egg);
-      else discard(id);
+      else discardEgg(id);
     } catch (found) {
       if (found.name === "AbortError") return;
       if (!(found instanceof Problem)) throw found;
@@ -150,12 +150,12 @@ export function openPlan(file, decided, signature) {
       try {
         const answer = await operations.eggs.hatch(json, way.moved);
         dialog.close();
-        if (file.path) discard(ident); // the copy that was looked at; what came is gone by itself
+        if (file.path) discardEgg(ident); // the copy that was looked at; what came is gone by itself
         hatched(answer.hatched);
       } catch (found) {
         if (!(found instanceof Problem)) throw found;
         hatching = foot.hidden = false;
-        if (!dialog.open) discard(ident);
+        if (!dialog.open) discardEgg(ident);
         else if (found.code === "plan_changed")
           await again("Something changed since you saw the plan; nothing was written. This is the plan now.");
         else {
@@ -206,12 +206,3 @@ function refusal(found) {
 
 const closing = (close, words, ...others) =>
   h("div", { class: "dialog-actions" }, actionButton(words, close), others);
-
-/** Discards an uploaded egg; otherwise the daemon does so after a day. */
-async function discard(id) {
-  try {
-    await operations.eggs.discard({ id });
-  } catch (found) {
-    if (!(found instanceof Problem)) throw found;
-  }
-}
