@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from envelopes.errors import ReportableError
 from rappd.daemon.home import Home
-from rappd.errors import NotReadyError, NotRunningError, RappdError
+from rappd.errors import ConflictError, NotReadyError, NotRunningError, RappdError
 from rappd.features.operation_paths import OPERATION_PATHS
 
 _EXIT = {400: 2, 401: 5, 403: 5, 404: 4, 409: 9, 422: 2, 429: 8, 504: 8}
@@ -27,6 +27,7 @@ _UNFIT = (
 )  # fmt: skip
 _LATER = ("away", "not_now", "pairing_busy", "invite_expired")
 _UNSAID = ("needs_yes", "unconfirmed")
+_UNKNOWN_PATH_DO = "See /openapi.json"
 _PIECE = 1 << 16
 _BUSY_PAUSE = 0.02
 _AGAIN = (0.05, 0.2, 0.5)
@@ -178,7 +179,7 @@ class ControlClient:
                 connection.request(method, path, body, headers)
             response = connection.getresponse()
             if response.status >= 400:
-                raise ResponseError(_parsed(response.read()), response.status)
+                raise _refusal(_parsed(response.read()), response.status)
             yield response
         except TimeoutError as error:
             raise NotReadyError(
@@ -236,6 +237,16 @@ def _filled(name: str, given: dict[str, Any]) -> tuple[str, str, dict[str, Any]]
         return quote(str(rest.pop(key[1])), safe="", errors="replace") or "%20"
 
     return method, _IN_PATH.sub(part, path), rest
+
+
+def _refusal(body: dict[str, Any], status: int) -> ReportableError:
+    """The daemon's refusal; where it knows no such path, it began before this command was updated, or after."""
+    if status in (404, 405) and body.get("do") == _UNKNOWN_PATH_DO:
+        return ConflictError(
+            "The rappd that runs here does not know this; it is of another version.",
+            do="rappd stop, then rappd start",
+        )
+    return ResponseError(body, status)
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:

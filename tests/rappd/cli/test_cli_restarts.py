@@ -19,7 +19,8 @@ from fixtures.terminal import Terminal
 
 from rappd.control_client import ConnectionLostError, ControlClient
 from rappd.daemon.home import Home
-from rappd.errors import NotReadyError, NotRunningError
+from rappd.errors import ConflictError, NotReadyError, NotRunningError
+from rappd.features.operation_paths import OPERATION_PATHS
 
 ROUNDS = 8
 SLOW = 'import time; time.sleep(60); return "at last"'
@@ -193,3 +194,13 @@ def test_a_crowded_daemon_is_waited_for(crowded: tuple[Home, socket.socket]) -> 
 def test_without_a_daemon_that_is_said(tmp_path: Path) -> None:
     with pytest.raises(NotRunningError):
         ControlClient(Home(tmp_path)).get("/health")
+
+
+@pytest.mark.parametrize("way", [("GET", "/of-tomorrow"), ("DELETE", "/health")], ids=["path", "method"])
+def test_daemon_of_another_version_is_to_be_started_anew(
+    fake_daemon: RunningDaemon, monkeypatch: pytest.MonkeyPatch, way: tuple[str, str]
+) -> None:
+    monkeypatch.setitem(OPERATION_PATHS, "peers.list", way)
+    with pytest.raises(ConflictError, match="is of another version") as refused:
+        ControlClient(Home(fake_daemon.home)).do("peers.list")
+    assert refused.value.do == "rappd stop, then rappd start"
