@@ -23,6 +23,7 @@ def test_modules_of_the_page_under_node(tmp_path: Path) -> None:
     ignored = shutil.ignore_patterns("icons", "css")
     shutil.copytree(WEB, tmp_path / "web", ignore=ignored)
     shutil.copytree(PHONE, tmp_path / "phone")
+    (tmp_path / "phone" / "web").symlink_to(tmp_path / "web")  # where the listener serves it to phones
     shutil.copytree(HERE / "node", tmp_path / "node")
     (tmp_path / "package.json").write_text('{"type": "module"}')
     tests = sorted(map(str, (tmp_path / "node").glob("*.test.mjs")))
