@@ -88,6 +88,7 @@ export function sheet(session, machine, { room, owners, carried, go, leave }) {
     const away = session.state !== "connected" && `${machine} is not connected.`;
     const words = [away, session.notice].filter(Boolean).join(" ");
     if (problem.textContent !== words) problem.textContent = words; // the bar lies behind
+    problem.hidden = !words;
     roomRow.hidden = !session.id;
     clear.hidden = !session.id || !session.mayTalk || session.closed;
     room.parts.workflows.hidden ||= !session.id;

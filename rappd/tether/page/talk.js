@@ -161,8 +161,12 @@ export function talk(session, machine, { onLeave }) {
   });
   addEventListener("hashchange", async () => {
     const [, chat, kind, id, at = "", words = ""] = location.hash.split("/").map(decodeURIComponent);
-    if (chat !== "chat" || kind !== "conversation") return;
+    if (!chat) return;
     history.replaceState(null, "", location.pathname);
+    if (chat !== "chat" || kind !== "conversation") {
+      session.change({ notice: "That was said to a program. It is read on the computer, under Activity." });
+      return;
+    }
     sheets.close();
     const found = await openConversation(id, at).catch((problem) => session.change({ notice: problem.message }));
     if (typeof found !== "string") return;

@@ -388,3 +388,19 @@ def test_wide_tables_and_long_lines_of_code_move_in_themselves(
     phone.ask("show it")
     expect(page.locator(".turn td")).to_have_count(20)
     assert page.evaluate(KEPT, ".chat-scroll") == [[0, 0], [True, True]]
+
+
+def test_what_a_program_was_told_is_found_and_the_way_to_it_is_said(
+    browser: Browser, thinking: RunningDaemon, fake_model: FakeModel
+) -> None:
+    phone = PhonePage(browser, thinking)
+    page = phone.pair("Anna", "mine")
+    asked = {"model": "brainstem", "messages": [{"role": "user", "content": "descale the samovar"}]}
+    assert thinking.post("/v1/chat/completions", asked).status == 200
+    phone.opens().get_by_label("Search what was said").fill("samovar")
+    page.locator(".conversation.found .conversation-link").click()
+    expect(page.locator("dialog.more .notice")).to_have_text(
+        "That was said to a program. It is read on the computer, under Activity."
+    )
+    phone.looks_right("phone-found")
+    assert phone.errors == []
