@@ -14,6 +14,7 @@ from unicodedata import normalize
 
 import orjson
 import pytest
+from fixtures import prefork
 from fixtures.running_daemon import RunningDaemon, agent_source
 
 from envelopes.identity.keys import IdentityKey
@@ -312,9 +313,9 @@ def test_full_disk_leaves_no_home_and_says_so(home: Home, tmp_path: Path) -> Non
         "runpy.run_module('rappd', run_name='__main__')",
     ]  # fmt: skip
     tail = ["--passphrase-file", str(tmp_path / "words")]
-    full = _rappd(Home(tmp_path / "new"), *command, "restore", str(tmp_path / "desk.backup"), *tail)
+    full = _run(Home(tmp_path / "new"), *command, "restore", str(tmp_path / "desk.backup"), *tail)
     assert (full.returncode, "nothing was restored" in full.stderr) == (9, True), full.stderr
-    full = _rappd(home, *command, "backup", str(tmp_path / "other.backup"), *tail)
+    full = _run(home, *command, "backup", str(tmp_path / "other.backup"), *tail)
     assert (full.returncode, "nothing was packed" in full.stderr) == (9, True), full.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"home", "desk.backup", "words"}
     assert not list(home.root.glob(".backup-*"))
@@ -407,7 +408,7 @@ def test_a_living_home_is_backed_up_and_goes_on_elsewhere(
 
 
 def test_without_a_terminal_nobody_is_asked(home: Home, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "rappd", "backup", str(tmp_path / "b")]
+    command = ["backup", str(tmp_path / "b")]
     done = _rappd(home, *command)
     assert done.returncode == 2
     assert "passphrase" in done.stderr
@@ -418,7 +419,7 @@ def test_a_check_tries_the_passphrase_that_it_is_given(home: Home, tmp_path: Pat
     made(home, tmp_path / "b", PASSPHRASE)
     (tmp_path / "right").write_text(f"{PASSPHRASE}\n")
     (tmp_path / "wrong").write_text("five loud red owls\n")
-    command = [sys.executable, "-m", "rappd", "restore", "--check", str(tmp_path / "b")]
+    command = ["restore", "--check", str(tmp_path / "b")]
     assert "its keys were not opened" in _rappd(home, *command).stdout
     right = _rappd(home, *command, "--passphrase-file", str(tmp_path / "right"))
     assert "✓ the passphrase opens its keys" in right.stdout
@@ -429,7 +430,7 @@ def test_a_check_tries_the_passphrase_that_it_is_given(home: Home, tmp_path: Pat
 def test_empty_passphrase_file_never_means_without_keys(home: Home, tmp_path: Path) -> None:
     """The file of a script whose secret did not come."""
     (tmp_path / "words").write_text("\r\n")
-    command = [sys.executable, "-m", "rappd", "backup", str(tmp_path / "b")]
+    command = ["backup", str(tmp_path / "b")]
     done = _rappd(home, *command, "--passphrase-file", str(tmp_path / "words"))
     assert (done.returncode, done.stderr.splitlines()[0]) == (2, "✗ words holds no passphrase")
     assert not (tmp_path / "b").exists()
@@ -443,12 +444,17 @@ def test_names_and_dates_in_a_backup_do_not_steer_the_terminal(home: Home, tmp_p
     manifest |= {"machine": "\x1b[31mred", "backed_up_at": "\x1b]0;owned\x07\x1b[2J2026"}
     members["manifest.json"] = orjson.dumps(manifest)
     written_by(home, tmp_path / "b", members)
-    said = _rappd(home, sys.executable, "-m", "rappd", "restore", "--check", str(tmp_path / "b"))
+    said = _rappd(home, "restore", "--check", str(tmp_path / "b"))
     assert "whole, of red" in said.stdout
     assert "\x1b" not in said.stdout + said.stderr and "\x07" not in said.stdout
 
 
-def _rappd(home: Home, *command: str) -> subprocess.CompletedProcess[str]:
+def _rappd(home: Home, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", "RAPP_HOME": str(home.root)}
+    return prefork.run([*words], {**environment, "SSL_CERT_FILE": str(prefork.NO_AUTHORITY)}, "", 100)
+
+
+def _run(home: Home, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         env={**os.environ, "LANG": "C.UTF-8", "RAPP_HOME": str(home.root)},
