@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sqlite3
 from pathlib import Path
@@ -43,10 +44,17 @@ def test_tree_shows_what_led_to_an_answer_above_it(talked: RunningDaemon) -> Non
 
 
 def test_a_prefix_that_fits_several_is_answered_with_them(talked: RunningDaemon) -> None:
-    done = talked.cli("threads", "show", "")
-    assert done.returncode == 4
-    everything = talked.cli("threads", "list", "--limit", "1").stdout.splitlines()
-    assert len(everything) == 2
+    talked.start()
+    for number in range(15):
+        talked.chat("hi", session_id=f"further {number}")
+    ids = [row["id"] for row in json.loads(talked.cli("threads", "list", "--json").stdout)["threads"]]
+    # Of 17 ids two begin with the same of 16 digits.
+    first, _ = next(two for two in itertools.pairwise(sorted(ids)) if two[0][0] == two[1][0])
+    done = talked.cli("threads", "show", first[0])
+    assert done.returncode == 2
+    assert f'"{first[0]}" fits several threads: ' in done.stderr and first[:8] in done.stderr
+    listed = talked.cli("threads", "list", "--limit", "1").stdout.splitlines()
+    assert len(listed) == 2
 
 
 @pytest.mark.parametrize("form", ["jsonl", "markdown"])
