@@ -236,10 +236,10 @@ class Lifecycle:
         async with self._turn:
             return await asyncio.to_thread(self._settle)
 
-    async def migrate(self) -> dict[str, Any]:
+    async def migrate(self, *, now: datetime | None = None) -> dict[str, Any]:
         """At start-up, after ``recover``: archives what older tools left in ``.trash``."""
         async with self._turn:
-            return await asyncio.to_thread(migrate_trash, self._places, now=datetime.now(UTC))
+            return await asyncio.to_thread(migrate_trash, self._places, now=now or datetime.now(UTC))
 
     async def _archive(self, twin: Twin, *, reason: str, by: str, now: datetime | None) -> MovedTwin:
         await asyncio.to_thread(archive_moves.refuse_taken, self._places, twin.key, twin.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterable
 from typing import Any
 
 from aiohttp import web
@@ -20,9 +21,9 @@ class HeldModel(FakeModel):
         self.texts: list[str] = []
         self._changed = asyncio.Event()
 
-    def let_go(self) -> None:
-        """Answers everything that waits."""
-        self.held.clear()
+    def let_go(self, *, but: Iterable[str] = ()) -> None:
+        """Answers everything that waits, ``but`` what holds one of these words."""
+        self.held = set(but)
         self._loop.call_soon_threadsafe(self._changed.set)
 
     def wait_for(self, text: str, times: int = 1) -> None:
