@@ -153,7 +153,8 @@ def terminal_width(stream: IO[str] | None = None) -> int:
 
 def confirmed(question: str) -> bool:
     """The answer of the person at the terminal; no, where they press Enter alone."""
-    shown = wrapped(f"{question} [y/N]", 0, stream=sys.stderr)
+    unbroken = "\N{NO-BREAK SPACE}[y/N]"  # alone on a line it asks nothing
+    shown = wrapped(question + unbroken, 0, stream=sys.stderr).replace(unbroken, " [y/N]")
     return click.confirm(shown, default=False, show_default=False, err=True)
 
 
