@@ -316,7 +316,8 @@ def _is_question(key: str, found: object) -> bool:
     return (
         len(key) <= _LONGEST_KEY
         and isinstance(found, dict)
-        and found.get("method") in _ASKS
+        and isinstance(found.get("method"), str)
+        and found["method"] in _ASKS
         and isinstance(found.get("params", {}), dict)
     )
 
@@ -366,16 +367,17 @@ def _is_content(found: object) -> bool:
 
 
 def _is_block(found: object) -> bool:
-    if not isinstance(found, dict) or found.get("type") not in _BLOCKS:
+    kind = found.get("type") if isinstance(found, dict) else None
+    if not isinstance(found, dict) or not isinstance(kind, str) or kind not in _BLOCKS:
         return False
-    if found["type"] == "resource":
+    if kind == "resource":
         inside = found.get("resource")
         return (
             isinstance(inside, dict)
             and isinstance(inside.get("uri"), str)
             and isinstance(inside.get("text", inside.get("blob")), str)
         )
-    return all(isinstance(found.get(key), str) for key in _BLOCKS[found["type"]])
+    return all(isinstance(found.get(key), str) for key in _BLOCKS[kind])
 
 
 def progress(token: Id, number: int, event: Mapping[str, Any]) -> bytes | None:

@@ -111,7 +111,7 @@ class Handshake:
         kind = frame.get("type")
         if self.state in ("done", "ended"):
             return []
-        if self.state == "opening" or kind not in _BEFORE_DONE:
+        if self.state == "opening" or not isinstance(kind, str) or kind not in _BEFORE_DONE:
             return self._end("protocol")
         if kind == "ping":
             return [Send({"type": "pong"})]

@@ -21,7 +21,7 @@ from rappd.tether import phone_session as phone_side
 from rappd.tether.devices import Device, by_key, by_secret_alone, may_talk, over_plain_http
 from rappd.tether.framing import Assembler, FrameError, frames_of
 from rappd.tether.handshake import Handshake
-from rappd.tether.phone_requests import KINDS, PhoneRequests, RequestTable
+from rappd.tether.phone_requests import PhoneRequests, RequestTable
 from rappd.tether.phone_session import PhoneSession
 from rappd.tether.rtc_client import Channel
 
@@ -179,7 +179,7 @@ class PhoneConnection:
             with contextlib.suppress(StoreError):  # it was told, and is over
                 self._perform_handshake(self._handshake.on_frame(message))
         else:
-            asked_for = message.get("type") in KINDS and self._requests.awaits(message)
+            asked_for = self._requests.awaits(message)
             self._perform(self._phone.on_frame(message, time.monotonic(), asked_for=asked_for))
 
     def on_closed(self) -> None:

@@ -141,6 +141,8 @@ class PhoneSession:
                 return [Hang("too many frames")]
             self._recent.append(now)
         kind = frame.get("type")
+        if not isinstance(kind, str):
+            return [Hang("unknown kind")]
         if kind == "ping":
             return [Reply({"type": "pong"})]
         if kind == "pong":

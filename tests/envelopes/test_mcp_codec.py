@@ -178,6 +178,7 @@ def test_results_have_the_form_of_their_era() -> None:
         ('{"a":' * 60 + "1" + "}" * 60, None),
         ('{"content": []}', {"content": []}),
         ('{"content": [{"type": "video", "data": "x"}]}', {"content": [{"type": "video", "data": "x"}]}),
+        ('{"content": [{"type": ["text"]}]}', {"content": [{"type": ["text"]}]}),
     ],
 )
 def test_an_agents_text_is_a_result(text: str, structured: object) -> None:
@@ -185,6 +186,10 @@ def test_an_agents_text_is_a_result(text: str, structured: object) -> None:
     assert found["content"] == [{"type": "text", "text": text}]
     assert found.get("structuredContent") == structured
     assert found["isError"] is False
+
+
+def test_a_question_whose_method_is_no_text_is_none() -> None:
+    assert mcp.questions_in('{"inputRequests": {"a": {"method": []}}}') is None
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,7 @@ def test_handshake_accepts_only_when_both_sides_agree(first: str) -> None:
         ({"type": "say", "event_id": "x", "text": "hi"}, "protocol"),
         ({"type": "hello", "last_seq": 0}, "protocol"),
         ({}, "protocol"),
+        ({"type": ["auth"]}, "protocol"),
         ({"type": "bye"}, "left"),
     ],
 )

@@ -97,6 +97,8 @@ MALFORMED = [
     {"type": "standing", "kind": "mine"},
     {"type": "auth_ok"},
     {"type": None},
+    {"type": []},
+    {"type": {}},
     {},
 ]
 
