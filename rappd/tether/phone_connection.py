@@ -179,7 +179,7 @@ class PhoneConnection:
             with contextlib.suppress(StoreError):  # it was told, and is over
                 self._perform_handshake(self._handshake.on_frame(message))
         else:
-            asked_for = self._requests.awaits(message)
+            asked_for = message.get("type") in ("part", "next") and self._requests.awaits(message)
             self._perform(self._phone.on_frame(message, time.monotonic(), asked_for=asked_for))
 
     def on_closed(self) -> None:
