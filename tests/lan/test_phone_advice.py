@@ -61,7 +61,7 @@ def test_pair_with_a_taken_port_shows_another(lan: Lan, tmp_path: Path) -> None:
     assert row["what"].startswith("port 7072 for phones is held by ")
     desk = Daemon(machine, tmp_path).start()
     terminal = Terminal(desk, "pair", columns=120)
-    seen = terminal.read_until(lambda seen: "and type" in seen.text)
+    seen = terminal.read_until(lambda seen: "and type" in seen.words)
     assert "! Port 7072 is taken; phones use 7073" in seen.lines
     assert any(line.startswith(f"http://{machine.address}:7073/t#") for line in seen.lines)
     second = desk.cli("pair")
@@ -110,10 +110,10 @@ def test_status_counts_phones_and_pair_asks_once(lan: Lan, tmp_path: Path) -> No
     assert "  Phones    off  rappd pair" in on_terminal(desk, "status").lines
     with chromium_on(machine, tmp_path) as browser:
         terminal = Terminal(desk, "pair", columns=120)
-        terminal.read_until(lambda seen: "and type" in seen.text)
+        terminal.read_until(lambda seen: "and type" in seen.words)
         phone = Phone(browser, desk)
         digits = phone.shows_digits(desk.ask("GET", "/devices/window")["links"][0])
-        terminal.read_until(lambda seen: "Same, mine [m]" in seen.text)
+        terminal.read_until(lambda seen: "Same, mine [m]" in seen.words)
         terminal.type("m\n")
         desk.wait_for(lambda: desk.ask("GET", "/devices/window")["state"] == "waiting")
         seen = terminal.read_until(lambda seen: "Now tap “Same number” on the phone" in seen.raw)

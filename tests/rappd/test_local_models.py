@@ -264,7 +264,7 @@ def test_download_in_the_terminal_makes_the_missing_model_answer(
 def test_bar_is_drawn_and_ctrl_c_stops_it(daemon: RunningDaemon, ollama: ScriptedOllama) -> None:
     ollama.pulls = [part(400, 1000), WAIT, *WHOLE]
     terminal = Terminal(daemon, "models", "download", "llama3.2")
-    seen = terminal.read_until(lambda seen: "40 %" in seen.text)
+    seen = terminal.read_until(lambda seen: "40 %" in seen.words)
     assert "llama3.2" in seen.text
     terminal.send(signal.SIGINT)
     seen = terminal.to_end()

@@ -220,11 +220,11 @@ def test_picture_of_a_conversation_goes_with_its_first_sentence_and_is_remembere
     (file := tmp_path / "dot.png").write_bytes(png())
     fake_model.will(says("a red dot"), says("still red"))
     terminal = Terminal(daemon, "chat", "--picture", str(file))
-    terminal.read_until(lambda seen: "With your first sentence: dot.png" in seen.text)
+    terminal.read_until(lambda seen: "With your first sentence: dot.png" in seen.words)
     terminal.type("what is this?\n")
-    terminal.read_until(lambda seen: "a red dot" in seen.text)
+    terminal.read_until(lambda seen: "a red dot" in seen.words)
     terminal.type("which colour?\n")
-    terminal.read_until(lambda seen: "still red" in seen.text)
+    terminal.read_until(lambda seen: "still red" in seen.words)
     terminal.type("/exit\n")
     assert terminal.to_end().code == 0
     assert fake_model.pictures() == [[URL]], "the last question has it once, with the first sentence"

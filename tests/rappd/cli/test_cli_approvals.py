@@ -94,9 +94,9 @@ def test_foreground_daemon_notes_an_agent_that_waits(idle: RunningDaemon, kitche
     egg = kitchen.packed("first.egg").with_name("kettle.egg")
     kitchen.home.cli("egg", "pack", "--form", "agent", "--item", "kettle_agent.py", "-o", str(egg))
     terminal = Terminal(idle, "start")
-    terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.text)
+    terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.words)
     assert idle.cli("egg", "hatch", str(egg)).returncode == 0
-    seen = terminal.read_until(lambda seen: "rappd agents approve" in seen.text)
+    seen = terminal.read_until(lambda seen: "rappd agents approve" in seen.words)
     assert f"! {WAITING}" in seen.text
     assert "✗" not in seen.text
     terminal.send(signal.SIGINT)

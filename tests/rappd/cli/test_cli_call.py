@@ -238,7 +238,7 @@ def test_nothing_goes_over_plain_http_without_a_yes(both: Both) -> None:
         refused = error(desk, "127.0.0.1", "hello", exits=6)
         assert refused["error"].startswith("127.0.0.1 speaks plain http")
         asked = Terminal(desk, "call", "127.0.0.1", "hello")
-        asked.read_until(lambda seen: "Send? [y/N]" in seen.text)
+        asked.read_until(lambda seen: "Send? [y/N]" in seen.words)
         asked.type("n\n")
         ended = asked.to_end()
         assert (ended.code, ended.lines[-1]) == (6, "Nothing was sent.")

@@ -120,7 +120,7 @@ def test_somebody_at_a_terminal_is_asked(down: RunningDaemon, answer: str) -> No
     run(down, "checkpoint", f"fern {answer}")
     (root / "soul.md").write_text("Withered.\n")
     terminal = Terminal(down, "twins", "rollback", root.name[:12])
-    terminal.read_until(lambda seen: "What it is now is kept as a checkpoint." in seen.text)
+    terminal.read_until(lambda seen: "What it is now is kept as a checkpoint." in seen.words)
     terminal.type(f"{answer}\n")
     assert terminal.to_end().code == (0 if answer == "y" else 6)
     assert ((root / "soul.md").read_text() == "Withered.\n") is (answer == "n")

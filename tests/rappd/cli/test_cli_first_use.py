@@ -241,7 +241,7 @@ def test_ctrl_c_of_start_says_what_stop_says(newcomer: RunningDaemon) -> None:
     assert newcomer.cli("start", "--detach").returncode == 0
     stopped = newcomer.cli("stop").stdout
     terminal = Terminal(newcomer, "start")
-    terminal.read_until(lambda seen: "is running" in seen.text)
+    terminal.read_until(lambda seen: "is running" in seen.words)
     terminal.send(signal.SIGINT)
     ended = terminal.to_end()
     assert ended.code == 0

@@ -90,7 +90,7 @@ def test_interrupted_pair_says_that_the_code_is_void(tmp_path: Path) -> None:
     daemon = RunningDaemon(tmp_path / "home", LLM_FAKE="1", RAPPD_TETHER_PORT=str(free_port())).start()
     try:
         terminal = Terminal(daemon, "pair", columns=120)
-        terminal.read_until(lambda seen: "Camera does not help?" in seen.text)
+        terminal.read_until(lambda seen: "Camera does not help?" in seen.words)
         terminal.send(signal.SIGINT)
         ended = terminal.to_end()
         assert "The code is void; no phone joined" in ended.text

@@ -116,12 +116,12 @@ def test_logs_shows_the_end_and_follows_across_rotation(talked: RunningDaemon) -
     assert talked.cli("logs", "-n", "0").stdout == ""
     assert json.loads(talked.cli("logs", "-n", "1", "--json").stdout) == {"log": ["line 99"]}
     terminal = Terminal(talked, "logs", "-f", "-n", "1")
-    terminal.read_until(lambda seen: "line 99" in seen.text, 100)
+    terminal.read_until(lambda seen: "line 99" in seen.words, 100)
     with path.open("a") as file:
         file.write("half")
         file.flush()
         file.write(" a line\n")
-    terminal.read_until(lambda seen: "half a line" in seen.text, 100)
+    terminal.read_until(lambda seen: "half a line" in seen.words, 100)
     path.rename(path.with_suffix(".log.1"))
     path.write_text("anew\n")
     terminal.read_until(lambda seen: "anew" in seen.text, 100)

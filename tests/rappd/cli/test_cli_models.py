@@ -32,7 +32,7 @@ def fresh(make_daemon: Callable[..., RunningDaemon], model: FakeModel) -> Runnin
 
 def test_start_tells_of_the_server_and_asks_nothing(fresh: RunningDaemon, model: FakeModel) -> None:
     terminal = Terminal(fresh, "start")
-    seen = terminal.read_until(lambda seen: "rappd models use local" in seen.text)
+    seen = terminal.read_until(lambda seen: "rappd models use local" in seen.words)
     line = f"A model server answers at 127.0.0.1:{model.port} (local model, small)"
     assert line in " ".join(seen.text.split())
     assert "none (keyword matching)" in seen.text
@@ -191,15 +191,15 @@ def test_on_a_terminal_it_asks_tries_and_lets_one_pick(daemon: RunningDaemon, ol
     terminal.read_until(lambda seen: "Address" in seen.text)
     terminal.type("nonsense\n")
     terminal.read_until(
-        lambda seen: "That is not a web address" in seen.text and seen.text.count("Address") > 1
+        lambda seen: "That is not a web address" in seen.words and seen.text.count("Address") > 1
     )
     terminal.type(f"{ollama.url}/api\n")
-    terminal.read_until(lambda seen: f"Use {ollama.url}/v1?" in seen.text)
+    terminal.read_until(lambda seen: f"Use {ollama.url}/v1?" in seen.words)
     terminal.type("\n")
-    seen = terminal.read_until(lambda seen: "number or name" in seen.text)
+    seen = terminal.read_until(lambda seen: "number or name" in seen.words)
     assert "Ollama works: small answered" in seen.text
     terminal.type("bigg\n")
-    terminal.read_until(lambda seen: "did you mean" in seen.text and seen.text.count("number or name") > 1)
+    terminal.read_until(lambda seen: "did you mean" in seen.words and seen.text.count("number or name") > 1)
     terminal.type("2\n")
     seen = terminal.to_end()
     assert seen.code == 0, seen.text

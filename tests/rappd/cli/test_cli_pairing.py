@@ -199,7 +199,7 @@ def test_a_fingerprint_trusts_at_once_on_its_own_side(both: Both) -> None:
 
 
 def shown_code(terminal: Terminal) -> str:
-    seen = terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.text)
+    seen = terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.words)
     found = re.search(r"rappd peers pair desk --code (\d{3}(?:-[a-z]+){3})\n", seen.text)
     assert found, seen.text
     return found[1]

@@ -58,7 +58,7 @@ def jupyter(tmp_path: Path, newcomer: RunningDaemon) -> Iterator[subprocess.Pope
 
 
 def _running(terminal: Terminal) -> str:
-    seen = terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.text)
+    seen = terminal.read_until(lambda seen: "Ctrl-C stops it" in seen.words)
     assert "Ctrl-C stops it" in seen.text, seen.text
     return seen.text
 
@@ -131,7 +131,7 @@ def test_program_off_path_is_named_by_full_path(newcomer: RunningDaemon) -> None
 def test_over_ssh_it_tells_how_to_reach_the_page(newcomer: RunningDaemon) -> None:
     way = f"ssh -L {newcomer.port}:127.0.0.1:{newcomer.port} -p 2222 ann@10.0.0.9"
     terminal = Terminal(newcomer, "start", SSH_CONNECTION="10.0.0.1 50000 10.0.0.9 2222", USER="ann")
-    seen = terminal.read_until(lambda seen: "It stops when SSH closes" in seen.text)
+    seen = terminal.read_until(lambda seen: "It stops when SSH closes" in seen.words)
     assert f"  {way}" in seen.lines
     assert seen.lines[-1] == "It stops when SSH closes; to keep it: rappd service install"
     opened = on_terminal(newcomer, "open", SSH_CONNECTION="10.0.0.1 50000 10.0.0.9 2222", USER="ann")
@@ -144,12 +144,12 @@ def test_over_ssh_it_tells_how_to_reach_the_page(newcomer: RunningDaemon) -> Non
 def test_agent_changes_are_shown_on_the_terminal(newcomer: RunningDaemon) -> None:
     newcomer.drop("old_agent.py", "class Old(:\n")
     terminal = Terminal(newcomer, "start")
-    text = terminal.read_until(lambda seen: "has a fault" in seen.text).text
+    text = terminal.read_until(lambda seen: "has a fault" in seen.words).text
     assert text.endswith("start --detach\n! 1 agent file has a fault: rappd agents list")
     newcomer.drop("weather_agent.py", agent_source("Weather", description="Tells whether it will rain."))
     terminal.read_until(lambda seen: "✓ Weather is ready. Try: " in seen.text)
     newcomer.drop("weather_agent.py", "x = 1\nclass Weather(:\n")
-    seen = terminal.read_until(lambda seen: "it reloads by itself" in seen.text)
+    seen = terminal.read_until(lambda seen: "it reloads by itself" in seen.words)
     assert re.search(
         r"✗ weather_agent\.py line 2: .*\. The \d\d:\d\d version works on\.\n"
         r"  → fix and save; it reloads by itself",

@@ -81,7 +81,7 @@ def test_token_lets_a_program_call_one_agent(desk: Machine) -> None:
     assert error(desk, "revoke", "ci", exits=6)["code"] == "needs_yes"
     assert asks(desk, text, "Clock")[0] == 200
     asked = Terminal(desk, "token", "revoke", row["jti"][:4])
-    asked.read_until(lambda seen: "End the access of ci" in seen.text)
+    asked.read_until(lambda seen: "End the access of ci" in seen.words)
     asked.type("y\n")
     ended = asked.to_end()
     assert (ended.code, ended.lines[-1]) == (0, "✓ token ci is revoked.")

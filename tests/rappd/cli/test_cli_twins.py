@@ -186,7 +186,7 @@ def test_a_conversation_with_a_twin(desk: RunningDaemon) -> None:
     first = talk.seen.lines[0]
     assert re.match(r"host of the inn, no model, \d+ agents +/help  /exit$", first)
     talk.type("kettle please\n")
-    talk.read_until(lambda seen: "The kettle boils." in seen.text and seen.lines[-1].strip() == "you")
+    talk.read_until(lambda seen: "The kettle boils." in seen.words and seen.lines[-1].strip() == "you")
     assert re.search(r"^host o…e inn  \(no model\) The kettle boils\.$", talk.seen.text, re.MULTILINE)
     talk.type("/agents\n")
     talk.read_until(lambda seen: "  Kettle" in seen.lines)
@@ -264,7 +264,7 @@ def test_archiving_all_that_fit_asks_first(desk: RunningDaemon) -> None:
     assert refused.lines[-1] == "Nothing was done."
     assert {"Bulk two", "Bulk three"} <= {row["name"] for row in told(desk, "twins", "list")}
     asked = Terminal(desk, "twins", *which)
-    asked.read_until(lambda seen: "Archive 2 twins? [y/N]" in seen.text)
+    asked.read_until(lambda seen: "Archive 2 twins? [y/N]" in seen.words)
     asked.type("y\n")
     assert asked.to_end().code == 0
     active = {row["name"] for row in told(desk, "twins", "list")}

@@ -328,7 +328,7 @@ def test_doors_name_an_account_only_once_the_owner_has_one(make_daemon: Make) ->
     added = desk.cli("estate", "add", other).stdout
     assert "is listed in the estate" in added
     asked = Terminal(desk, "estate", "add", theirs)
-    asked.read_until(lambda seen: "Did you make it?" in seen.text)
+    asked.read_until(lambda seen: "Did you make it?" in seen.words)
     asked.type("n\n")
     assert "is listed in the estate" in asked.to_end().text
     assert [row.get("repo", "") for row in done(desk, "estate", "show")["doors"]] == ["", "", ""]

@@ -175,7 +175,7 @@ def test_interrupt_cancels_a_hatching_of_text_with_progress_shown(
     places.hold("staged")
     terminal = Terminal(desk, "egg", "hatch-text", "AAAAAAAAAAU", "--registry", str(tmp_path / "registry"))
     places.wait_for("staged")
-    terminal.read_until(lambda seen: "Hatching agents: unpacking 100 %" in seen.text)
+    terminal.read_until(lambda seen: "Hatching agents: unpacking 100 %" in seen.words)
     terminal.send(signal.SIGINT)
     places.wait_for("asked")
     places.let_go("staged")
