@@ -64,7 +64,7 @@ class SnapshotWriter:
         self.add(name, previous.chunks(name), stamp=previous.stamps.get(name))
 
     def finish(self, manifest: dict[str, Any], *, key: IdentityKey | None) -> None:
-        """Adds ``members.json``, ``stamps.json``, ``original_file_names.json``, the manifest and the signed hashes of all."""
+        """Adds ``members.json``, ``stamps.json``, ``listing.json``, the manifest and the signed hashes of all."""
         self.add("members.json", _json(manifest["members"]))
         self.add(file_times.MEMBER, file_times.encode(self._stamps))
         self.add(original_file_names.MEMBER, original_file_names.encode(self._listings))

@@ -48,7 +48,7 @@ class Command(click.Command):
     """A command whose required arguments are words, never ``""``: a shell hands that over for a variable without a value."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if not all(map(str.strip, args)):
+        if not (ctx.resilient_parsing or all(map(str.strip, args))):  # a shell completes empty words
             given, _, _ = self.make_parser(ctx).parse_args(list(args))
             for one in self.params:
                 words = given.get(str(one.name))

@@ -46,7 +46,7 @@ else:
         def call_exception_handler(self, context: dict[str, Any]) -> None:
             """Leaves out a name that was not found once nobody waited for it any more.
 
-            uvloop does not cancel the look-up of a ``create_connection`` that is cancelled; whoever gave up has an error.
+            uvloop does not cancel the look-up of a ``create_connection`` that is cancelled; its caller has an error already.
             """
             if isinstance(context.get("future"), asyncio.Task) or not isinstance(
                 context.get("exception"), socket.gaierror

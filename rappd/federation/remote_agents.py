@@ -23,6 +23,8 @@ MOST_PARAMETERS = 8_192
 _NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_NAME}}}")
 _STEERING = r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+"
 _PROSE = frozenset({"description", "title"})
+_MOST_NAMES = 100
+"""In a list: a peer may have as many capabilities as a greeting holds."""
 
 
 class RemoteAgent(msgspec.Struct, frozen=True):
@@ -47,7 +49,7 @@ def offered_agents(announced: Sequence[dict[str, Any]]) -> list[RemoteAgent]:
 
 def names_told(capabilities: Sequence[str]) -> list[str]:
     """The names of agents in a greeting's capabilities, for a list."""
-    return [name for name in capabilities[:100] if _NAME.fullmatch(name)]
+    return [name for name in capabilities[:_MOST_NAMES] if _NAME.fullmatch(name)]
 
 
 def tame(text: str, most: int) -> str:

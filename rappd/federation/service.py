@@ -171,7 +171,7 @@ def _opening() -> Callable[[FederationAssembly, int], Awaitable[PeerChanges]]:
 async def _requeue_interrupted_calls(
     node: LocalNode, peers: PeerStore, dispatcher: Dispatcher, calls: CallTable, outbox: Outbox
 ) -> None:
-    """Sends them once more with the same id: the peer answers what it has done, and does what never came.
+    """Sends calls that a stop cut off once more, with the same id: the peer answers what it has done, and does what never came.
 
     To be called before this machine makes new ones.
     """

@@ -229,9 +229,8 @@ class Tasks:
             return a2a_tasks.state_of(Envelope(row.id, "", "", row.verb, {"code": row.code}))
         if self._turns.running(self._program.sender, row.id) is not None:
             return a2a.WORKING
-        return (
-            await self.get(row.id)
-        ).state  # it ended since, or a restart cut it off: it goes on, or ends so
+        # It ended since, or a restart cut it off: it goes on, or ends so.
+        return (await self.get(row.id)).state
 
     async def _recorded(self, id: str) -> RecordedTurn | None:
         row = await recorded_turn(self._daemon.store, self._program.sender, id, self._target.workspace)

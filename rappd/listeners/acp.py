@@ -74,9 +74,8 @@ async def connect(request: web.Request) -> web.StreamResponse:
         return problem(found)
     most = MOST_AT_ONCE if FEDERATION in request.app else jsonrpc.MOST_BYTES
     socket = web.WebSocketResponse(heartbeat=_HEARTBEAT, max_msg_size=most, compress=False)
-    socket.headers["Acp-Connection-Id"] = (
-        new_id()
-    )  # of the protocol's transport; a WebSocket is never asked for it
+    # The protocol's transport names each connection; a WebSocket is never asked for it.
+    socket.headers["Acp-Connection-Id"] = new_id()
     if not socket.can_prepare(request).ok:
         return plain(426, "This is a WebSocket.", "method", "Use a program that speaks ACP.")
     await socket.prepare(request)

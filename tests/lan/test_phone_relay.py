@@ -127,7 +127,7 @@ ADDED = (
 )
 """Lines as browsers add them; on a network without a route Chromium itself has no address to offer."""
 CHECKS = """async ([good, forms, more]) => {
-    const page = await import("/t/transport-parameters.js");
+    const page = await import("/t/webrtc-parameters.js");
     const peer = new RTCPeerConnection();
     peer.createDataChannel("rapp");
     await peer.setLocalDescription(await peer.createOffer());

@@ -457,7 +457,7 @@ def test_unknown_device_is_refused_like_any_other(place: Place) -> None:
             const peer = new RTCPeerConnection();
             peer.createDataChannel("rapp");
             await peer.setLocalDescription(await peer.createOffer());
-            const transport = (await import("/t/transport-parameters.js")).ownFields(peer.localDescription.sdp);
+            const transport = (await import("/t/webrtc-parameters.js")).ownFields(peer.localDescription.sdp);
             const response = await fetch("/tether/v2/offer", {method: "POST", headers: {"Content-Type": "application/json"},
                 body: JSON.stringify({...body, transport})});
             return [response.status, await response.text()];

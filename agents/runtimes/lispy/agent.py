@@ -1,4 +1,8 @@
-"""An agent file in LisPy becomes an agent like any other."""
+"""An agent file in LisPy, or a cartridge, becomes an agent that stands beside those written in Python.
+
+The program defines ``agent-name``, ``agent-description``, ``agent-parameters`` and the procedure
+``<agent-name>-run``, which is given a map of context and a map of arguments.
+"""
 
 from __future__ import annotations
 

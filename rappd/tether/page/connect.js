@@ -5,7 +5,7 @@ import {
 } from "./proofs.js";
 import { certificate, keep, kept, signingKey } from "./storage.js";
 import { byWebRtc, bySocket, RefusedError } from "./transport.js";
-import { ForeignAnswerError } from "./transport-parameters.js";
+import { ForeignAnswerError } from "./webrtc-parameters.js";
 import { permitted } from "./unprotected.js";
 
 /** Thrown when the two sides do not see the same connection: somebody may be in between. */

@@ -2,7 +2,7 @@
 
 import { same } from "./proofs.js";
 import { sha256 } from "./sha256.js";
-import { checked, described, ForeignAnswerError, ownFields, printOf } from "./transport-parameters.js";
+import { checked, described, ForeignAnswerError, ownFields, printOf } from "./webrtc-parameters.js";
 
 const GATHER_MS = 1000;
 const OPEN_MS = 8000;

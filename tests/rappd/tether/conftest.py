@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
+from fixtures.chromium import chromium
 from fixtures.free_ports import free_port
+from fixtures.loopback_server import FakeModel
 from fixtures.running_daemon import RunningDaemon
+from playwright.sync_api import Browser
 
 from tests.rappd.tether.phone_client import PhoneClient
 
@@ -38,3 +41,17 @@ async def phone(desk: RunningDaemon) -> AsyncIterator[MakePhone]:
     yield make
     for one in made:
         await one.leave()
+
+
+@pytest.fixture
+def thinking(make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel) -> RunningDaemon:
+    """A daemon with a model that says what the test wants."""
+    model = {"OPENAI_BASE_URL": fake_model.url, "OPENAI_MODEL": "small"}
+    return make_daemon("desk", **reachable(), **model).start()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless browser for the tests of a module."""
+    with chromium() as found:
+        yield found

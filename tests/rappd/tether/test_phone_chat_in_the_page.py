@@ -3,31 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
 
 import pytest
-from fixtures.chromium import chromium, needs_chromium
+from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, expect
 
-from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_browser import PhonePage
 
 pytestmark = [pytest.mark.browser, needs_chromium]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def thinking(make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel) -> RunningDaemon:
-    """A daemon with a model that says what the test wants."""
-    model = {"OPENAI_BASE_URL": fake_model.url, "OPENAI_MODEL": "small"}
-    return make_daemon("desk", **reachable(), **model).start()
 
 
 ANSWER = """Tomorrow will be **sunny**, $20^\\circ$.

@@ -2,33 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from fixtures.chromium import chromium, needs_chromium
+from fixtures.chromium import needs_chromium
 from fixtures.loopback_server import FakeModel, says
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, Page, expect
 
-from tests.rappd.tether.conftest import reachable
 from tests.rappd.tether.phone_browser import PhonePage
 
 pytestmark = [pytest.mark.browser, needs_chromium]
 KEPT = """() => Object.keys(localStorage).filter(name => name.startsWith("rappd."))"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def thinking(make_daemon: Callable[..., RunningDaemon], fake_model: FakeModel) -> RunningDaemon:
-    """A daemon with a model that says what the test wants."""
-    model = {"OPENAI_BASE_URL": fake_model.url, "OPENAI_MODEL": "small"}
-    return make_daemon("desk", **reachable(), **model).start()
 
 
 def shows_code(desk: RunningDaemon, name: str) -> Any:

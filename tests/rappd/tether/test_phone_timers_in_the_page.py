@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 
 import pytest
-from fixtures.chromium import chromium, needs_chromium
+from fixtures.chromium import needs_chromium
 from fixtures.running_daemon import RunningDaemon
 from playwright.sync_api import Browser, expect
 
@@ -18,12 +18,6 @@ from tests.rappd.tether.phone_browser import PhonePage
 pytestmark = [pytest.mark.browser, needs_chromium]
 CLOSED_PAGE = "If this phone's page is closed then, it says so at your next visit."
 LATE = "Reminder: call mum. This is 2 h late: it was due "
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture
